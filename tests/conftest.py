@@ -1,0 +1,29 @@
+"""What every test shares: how hard Hypothesis looks.
+
+`ci`, the default, draws the same examples on every run, so that a red run is red again; `deep`
+(HYPOTHESIS_PROFILE=deep) draws new ones, many more, by hand or at night.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# A loaded machine is slow and no bug: no example has a deadline, and generation may take its time.
+settings.register_profile(
+    "ci",
+    max_examples=300,
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "deep",
+    max_examples=5_000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
