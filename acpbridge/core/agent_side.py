@@ -1,0 +1,186 @@
+"""A frame of the agent: whose it is, what it means for a turn, how it goes on."""
+
+from __future__ import annotations
+
+from acpbridge.core import hold, identity, present, requests, work
+from acpbridge.core.model import Bridge, Phase, Session, Stage, Trigger
+from acpbridge.wire import acp
+from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
+from acpbridge.wire.ids import salvage
+from acpbridge.wire.lines import Oversize
+
+NOISE_CHARS_MAX = 200
+"""Characters of a noise line that the log shows."""
+
+WORK_REQUESTS = ("fs/", "terminal/")
+
+
+def agent_frame(bridge: Bridge, frame: Frame) -> None:
+    """Route one frame of the agent."""
+    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+        _response(bridge, frame)
+        return
+    session = identity.of_agent(bridge, frame.session) if frame.session else None
+    if session is not None and session.hold:
+        _hold_more(bridge, session, frame)
+        return
+    if frame.kind is Kind.REQUEST:
+        _request(bridge, session, frame)
+    elif frame.method == acp.SESSION_UPDATE and session is not None:
+        _update(bridge, session, frame)
+    elif frame.method == acp.CANCEL_REQUEST:
+        requests.agent_took_back(bridge, frame)
+    else:
+        bridge.to_client(identity.toward_client(session, frame))
+
+
+def _hold_more(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """Hold one more frame behind a receipt text; a flood ends the hold (I9)."""
+    session.hold.append(frame)
+    if len(session.hold) > bridge.policy.hold_frames_max:
+        bridge.note("hold_overflow", "warning", session=session.id)
+        release_hold(bridge, session)
+
+
+def release_hold(bridge: Bridge, session: Session) -> None:
+    """It was no receipt, or the time is over: take in what was held as if it came now."""
+    bridge.disarm("hold", session)
+    held, session.hold = session.hold, []
+    for frame in held:
+        take_in(bridge, session, frame)
+
+
+def take_in(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """Take in a frame that was held (see `hold`)."""
+    if frame.kind is Kind.REQUEST:
+        _request(bridge, session, frame)
+    elif frame.method == acp.SESSION_UPDATE:
+        _pass_update(bridge, session, frame)
+    else:
+        bridge.to_client(identity.toward_client(session, frame))
+
+
+def _response(bridge: Bridge, frame: Frame) -> None:
+    pending = bridge.pending.get(frame.id)
+    session = bridge.sessions.get(pending.session) if pending else None
+    after: list[Frame] = []
+    if session is not None and session.hold and pending is not None and pending.prompt is not None:
+        receipt = hold.answer(bridge, session, frame)
+        if receipt is None:
+            release_hold(bridge, session)
+        else:
+            after = receipt
+    requests.answered(bridge, frame)
+    for held in after:
+        assert session is not None
+        take_in(bridge, session, held)
+
+
+def _request(bridge: Bridge, session: Session | None, frame: Frame) -> None:
+    is_work = frame.method in (
+        acp.REQUEST_PERMISSION,
+        acp.ELICITATION_CREATE,
+    ) or frame.method.startswith(WORK_REQUESTS)
+    if session is not None and is_work and not in_window(bridge, session):
+        bridge.fire(session, Trigger.WORK, frame)
+    requests.asked(bridge, session, frame)
+
+
+def in_window(bridge: Bridge, session: Session) -> bool:
+    """Whether the session is in its load window: nothing there is work, echo or marker."""
+    return bridge.now < session.load_until_s
+
+
+def _update(bridge: Bridge, session: Session, frame: Frame) -> None:
+    if session.reviving:
+        _hidden(bridge, session, frame)
+        return
+    if not in_window(bridge, session):
+        kind = hold.receipt_kind(bridge, session, frame)
+        if kind:
+            hold.begin(bridge, session, frame, kind)
+            return
+    _pass_update(bridge, session, frame)
+
+
+def _hidden(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """Content between our own load and its answer is history that the client has seen (R23)."""
+    if frame.variant in present.CONTENT:
+        session.replayed += 1
+        bridge.count("replay_hidden")
+        return
+    present.update(bridge, session, frame)
+
+
+def _pass_update(bridge: Bridge, session: Session, frame: Frame) -> None:
+    if in_window(bridge, session):
+        if session.loading and frame.variant in present.CONTENT:
+            session.replayed += 1
+        _learn(bridge, session, frame)
+        present.update(bridge, session, frame)
+        return
+    trigger = work.trigger_of(bridge, session, frame)
+    if trigger is not None:
+        bridge.fire(session, trigger, frame)
+    if frame.variant == acp.USAGE_UPDATE:
+        for prompt in session.at_agent:
+            prompt.usage = True
+    _learn(bridge, session, frame)
+    present.update(bridge, session, frame)
+    if trigger is Trigger.CHUNK and session.phase is Phase.RUNNING:
+        _consider_fast(bridge, session)
+
+
+def _learn(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """What an update teaches about the session beside its turn."""
+    if frame.variant == acp.SESSION_INFO_UPDATE:
+        identity.learn_tip(bridge, session, frame.update)
+    elif frame.variant == acp.AVAILABLE_COMMANDS_UPDATE:
+        listed = frame.update.get("availableCommands")
+        if isinstance(listed, list):
+            names = (entry.get("name") for entry in listed if isinstance(entry, dict))
+            session.commands = frozenset(name for name in names if isinstance(name, str))
+
+
+def _consider_fast(bridge: Bridge, session: Session) -> None:
+    """From here on plain chunks of this turn need no thought, until anything else happens."""
+    owner = session.owner()
+    settled = (
+        owner is not None
+        and owner.worked
+        and owner.shown
+        and len(session.at_agent) == 1
+        and owner.stage is Stage.WRITTEN
+        and session.turn is not None
+        and session.agent_id == session.id
+        and not session.muted
+        and not session.cancel_due
+        and not session.paced
+    )
+    # An empty head is a receipt text without a literal beginning: every chunk needs a look.
+    if settled and b"" not in bridge.agent.receipt_heads:
+        bridge.fast[session.agent_id] = session
+
+
+def agent_garbled(bridge: Bridge, fault: Malformed | Oversize) -> None:
+    """A line that is no frame is noise for the log; one that is too long may be an answer."""
+    if isinstance(fault, Malformed):
+        text = fault.raw[:NOISE_CHARS_MAX].decode(errors="replace")
+        bridge.note("agent_noise", "warning", reason=fault.message, line=text)
+        return
+    known = salvage(fault.head)
+    bridge.note("agent_line_too_long", "error", bytes=fault.size_bytes, method=known.method)
+    if known.kind in (Kind.RESPONSE, Kind.ERROR) or known.kind is None:
+        _answer_too_long(bridge, known.id, fault.size_bytes)
+
+
+def _answer_too_long(bridge: Bridge, id_: RpcId, size_bytes: int) -> None:
+    pending = bridge.pending.get(id_)
+    if pending is None:
+        return
+    text = (
+        f"The agent's answer has {size_bytes} bytes and the limit is "
+        f"{bridge.policy.line_bytes_max} (line_bytes_max); raise the limit."
+    )
+    line = requests.too_long(id_, text)
+    _response(bridge, line)

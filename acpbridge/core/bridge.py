@@ -1,0 +1,156 @@
+"""`step`: one event in, the effects it demands out. The only door to the core.
+
+Deterministic: the same state, time and event give the same effects. The first branch is the fast
+path: a text chunk in a turn where nothing is in doubt is passed on without being looked into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from acpbridge.core import cancel, client_side, ending, queue, recovery, work
+from acpbridge.core.agent_side import agent_frame, agent_garbled, release_hold
+from acpbridge.core.effects import Effect, ToClient
+from acpbridge.core.events import (
+    AgentExited,
+    AgentGarbled,
+    AgentSent,
+    AgentStarted,
+    ClientClosed,
+    ClientGarbled,
+    ClientSent,
+    Event,
+    Persisted,
+    PersistFailed,
+    StopAsked,
+    TimerFired,
+    TimerKey,
+)
+from acpbridge.core.model import Bridge, Session, Trigger
+from acpbridge.core.policy import Policy
+from acpbridge.core.requests import gate_over
+from acpbridge.core.table import TABLE
+from acpbridge.profiles import GENERIC_AGENT, GENERIC_CLIENT, AgentProfile, ClientProfile
+
+__all__ = ["Bridge", "begin", "start", "step"]
+
+
+def start(
+    policy: Policy, agent: AgentProfile | None, client: ClientProfile | None, nonce: str
+) -> Bridge:
+    """A bridge that has seen nothing yet; profiles that are None are chosen from the wire.
+
+    `nonce` is random text of this run in letters and digits, from the shell.
+    """
+    return Bridge(
+        policy=policy,
+        agent=agent or GENERIC_AGENT,
+        client=client or GENERIC_CLIENT,
+        agent_chosen=agent is not None,
+        client_chosen=client is not None,
+        nonce=nonce,
+        table=TABLE,
+    )
+
+
+def begin(bridge: Bridge, now_s: float) -> list[Effect]:
+    """The effects with which a bridge begins: the agent is started."""
+    bridge.now = now_s
+    recovery.start(bridge)
+    return _taken(bridge)
+
+
+def step(bridge: Bridge, now_s: float, event: Event) -> list[Effect]:
+    """Take in one event at `now_s` (monotonic seconds) and say what is to be done."""
+    if type(event) is AgentSent and event.frame.plain:
+        session = bridge.fast.get(event.frame.session)
+        if session is not None and event.run == bridge.run:
+            frame = event.frame
+            if not frame.raw.startswith(bridge.agent.receipt_heads, frame.text_at):
+                turn = session.turn
+                assert turn is not None
+                turn.last_work_s = session.shown_s = now_s
+                return [ToClient(frame.raw)]
+    bridge.now = now_s
+    bridge.fast.clear()
+    _take_in(bridge, event)
+    if bridge.settled:
+        bridge.settled = False
+        if bridge.wedged:
+            recovery.mend_wedged(bridge)
+        ending.check(bridge)
+    return _taken(bridge)
+
+
+def _taken(bridge: Bridge) -> list[Effect]:
+    out, bridge.out = bridge.out, []
+    return out
+
+
+def _take_in(bridge: Bridge, event: Event) -> None:
+    match event:
+        case AgentSent(run=run, frame=frame):
+            if run == bridge.run:
+                agent_frame(bridge, frame)
+        case ClientSent(frame=frame):
+            client_side.client_frame(bridge, frame)
+        case TimerFired(key=key):
+            _timer(bridge, key)
+        case Persisted(token=token):
+            queue.persisted(bridge, token)
+        case PersistFailed(token=token, reason=reason):
+            queue.persist_failed(bridge, token, reason)
+        case ClientGarbled(fault=fault):
+            client_side.client_garbled(bridge, fault)
+        case AgentGarbled(run=run, fault=garbled):
+            if run == bridge.run:
+                agent_garbled(bridge, garbled)
+        case AgentStarted(run=run):
+            recovery.started(bridge, run)
+            client_side.flush_waiting(bridge)
+        case AgentExited(run=run, reason=reason):
+            recovery.exited(bridge, run, reason)
+        case ClientClosed():
+            ending.client_closed(bridge)
+        case StopAsked(reason=reason):
+            ending.stop(bridge, reason)
+
+
+def _timer(bridge: Bridge, key: TimerKey) -> None:
+    name, session_id = key
+    whole = _BRIDGE_TIMERS.get(name)
+    if whole is not None:
+        whole(bridge)
+        return
+    session = bridge.sessions.get(session_id)
+    if session is not None:
+        _SESSION_TIMERS[name](bridge, session)
+
+
+def _fires(trigger: Trigger) -> Callable[[Bridge, Session], None]:
+    def fired(bridge: Bridge, session: Session) -> None:
+        bridge.fire(session, trigger)
+
+    return fired
+
+
+_SESSION_TIMERS: dict[str, Callable[[Bridge, Session], None]] = {
+    "quiet": work.quiet_fired,
+    "marker": work.marker_fired,
+    "grace": _fires(Trigger.GRACE),
+    "trail": _fires(Trigger.TRAIL),
+    "wait_max": _fires(Trigger.WAIT_MAX),
+    "settle": _fires(Trigger.SETTLE),
+    "revive": _fires(Trigger.UNREVIVED),
+    "busy": queue.busy_over,
+    "notice": queue.notice,
+    "cancel": cancel.try_cancel,
+    "gate": gate_over,
+    "hold": release_hold,
+    "gap": client_side.gap_over,
+}
+
+_BRIDGE_TIMERS: dict[str, Callable[[Bridge], None]] = {
+    "restart": recovery.restart_late,
+    "finish": ending.finish_late,
+}

@@ -1,0 +1,244 @@
+"""Cancel, `$/cancel_request`, close: what is stopped, what is told, what is sent (R16 to R20).
+
+A cancel is about the session: the canceller's queued prompts end at once and are never sent, the
+running turn ends with the agent's own answer, and one cancel per turn goes to the agent.
+"""
+
+from __future__ import annotations
+
+from acpbridge.core import identity, present, prompts, replies
+from acpbridge.core.model import (
+    Bridge,
+    Cause,
+    Phase,
+    Prompt,
+    Session,
+    Stage,
+    Trigger,
+    Turn,
+)
+from acpbridge.core.requests import cancel_open_asks, forward, send
+from acpbridge.core.work import watch_quiet
+from acpbridge.wire import acp, codec, scan, splice
+from acpbridge.wire.frame import Frame, RpcId
+
+
+# -- the client cancels ---------------------------------------------------------------------
+def cancel_session(bridge: Bridge, session: Session, frame: Frame | None) -> None:
+    """`session/cancel`: the whole session stops (R16)."""
+    drop_queue(bridge, session)
+    session.cancel_line = identity.toward_agent(session, frame) if frame else _cancel_line(session)
+    bridge.fire(session, Trigger.CANCEL)
+
+
+def _cancel_line(session: Session) -> bytes:
+    return codec.notification(acp.SESSION_CANCEL, {"sessionId": session.agent_id})
+
+
+def drop_queue(bridge: Bridge, session: Session) -> None:
+    """The session's queued prompts are answered `cancelled`, in order, and never sent."""
+    for item in [one for one in session.queue if isinstance(one, Prompt)]:
+        drop_queued(bridge, session, item)
+    bridge.disarm("busy", session)
+    bridge.disarm("notice", session)
+
+
+def drop_queued(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+    """One queued prompt ends before it was sent."""
+    session.queue.remove(prompt)
+    session.queue_bytes -= len(prompt.frame.raw)
+    bridge.queue_bytes -= len(prompt.frame.raw)
+    prompt.cancelled = True
+    bridge.persist(prompt, session, "cancelled", "cancelled before it was sent")
+    session.dropped.append((bridge.now, prompt))
+    del session.dropped[: -bridge.policy.queue_prompts_max]
+    line = replies.completion(prompt.id, acp.CANCELLED)
+    present.answer(bridge, session, prompt, line, acp.CANCELLED)
+
+
+def cancel_nothing(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """A cancel without a turn goes nowhere: it would hit the next one (R16)."""
+    bridge.note("cancel_swallowed", session=session.id, phase=session.phase.value)
+
+
+def cancel_again(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """One cancel per turn is enough; a prompt not yet written is not written any more."""
+    owner = session.owner()
+    if owner is not None and owner.stage is Stage.SENDING:
+        _drop_unwritten(bridge, session, owner)
+        return
+    bridge.note("cancel_swallowed", session=session.id, phase=session.phase.value)
+
+
+def cancel_running(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """A prompt of ours is open: the agent is told, and its own answer ends it."""
+    owner = session.owner()
+    if owner is not None and owner.stage is Stage.SENDING:
+        _drop_unwritten(bridge, session, owner)
+        return
+    _end_held(bridge, session)
+    _begin(bridge, session)
+
+
+def cancel_held(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """The agent has answered: what is only doubted goes out, what is bound is cancelled."""
+    doubted = [one for one in session.at_agent if one.stage is Stage.DOUBTED]
+    bound = [one for one in session.at_agent if one.stage is not Stage.DOUBTED]
+    if doubted:
+        bridge.disarm("grace", session)
+        bridge.fire(session, Trigger.GRACE)
+    if not bound:
+        bridge.note("cancel_swallowed", session=session.id, phase="held")
+        return
+    _end_held(bridge, session)
+    _begin(bridge, session)
+
+
+def cancel_ownerless(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """The agent works by itself and the client wants it to stop."""
+    _begin(bridge, session)
+
+
+def _drop_unwritten(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+    """Its bytes have not gone and will not: the cancel is its answer, and goes nowhere else."""
+    prompt.cancelled = True
+    line = replies.completion(prompt.id, acp.CANCELLED)
+    present.answer(bridge, session, prompt, line, acp.CANCELLED)
+    prompts.settle_or_stay(bridge, session)
+
+
+def _end_held(bridge: Bridge, session: Session) -> None:
+    """R19: what the agent holds under a receipt is answered `cancelled` at once."""
+    for prompt in list(session.at_agent):
+        prompt.cancelled = True
+        if prompt.stage not in (Stage.KEPT, Stage.JOINED, Stage.SEGMENT):
+            continue
+        if prompt.stage is Stage.KEPT:
+            session.ghosts.append(prompt.text)
+            del session.ghosts[: -bridge.policy.queue_prompts_max]
+        line = replies.completion(prompt.id, acp.CANCELLED, completion="inferred")
+        present.answer(bridge, session, prompt, line, acp.CANCELLED)
+
+
+def _begin(bridge: Bridge, session: Session) -> None:
+    """A turn is to be stopped: from here to its end the session is Cancelling (R18)."""
+    session.phase = Phase.CANCELLING
+    session.muted = session.muted or bridge.client.hides_cancelled_work
+    if session.turn is None:
+        session.turn = Turn(bridge.now, bridge.now)
+    cancel_open_asks(bridge, session)
+    session.cancel_due = True
+    # The timer is armed before the write: a write that blocks must not escape it.
+    bridge.arm("settle", session, bridge.policy.cancel_settle_s)
+    try_cancel(bridge, session)
+    watch_quiet(bridge, session)
+
+
+def try_cancel(bridge: Bridge, session: Session) -> None:
+    """Write the cancel as soon as the agent's profile lets it go (R16)."""
+    if not session.cancel_due:
+        return
+    owner = session.owner()
+    due_s = session.last_sent_s + bridge.agent.cancel_gap_s
+    if owner is not None and not owner.worked:
+        due_s = max(due_s, owner.written_s + bridge.agent.cancel_after_s)
+    if due_s > bridge.now:
+        bridge.arm("cancel", session, due_s - bridge.now)
+        return
+    session.cancel_due = False
+    session.cancel_sent_s = bridge.now
+    session.cancel_unanswered = True
+    send(bridge, session, session.cancel_line)
+    session.gate_until_s = bridge.now + bridge.agent.cancel_gap_s
+
+
+def stop_ghost(bridge: Bridge, session: Session) -> None:
+    """R19: a cancelled prompt runs after all: one more cancel, and nothing of it is shown."""
+    session.ghost_runs = True
+    session.cancel_line = _cancel_line(session)
+    _begin(bridge, session)
+    session.muted = True
+
+
+def settle_failed(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """R18: the agent did not end the cancelled turn in `cancel_settle`."""
+    session.phase = Phase.WEDGED
+    bridge.wedged.add(session.id)
+    session.wedged_by = "settle"
+    session.cancel_due = False
+    session.turn = None
+    session.muted = False
+    for name in ("quiet", "marker", "cancel", "grace"):
+        bridge.disarm(name, session)
+    bridge.note("session_wedged", "warning", session=session.id, why="settle")
+    wait_s = bridge.policy.cancel_settle_s
+    for prompt in list(session.at_agent):
+        text = (
+            f"The agent did not end the cancelled turn in {wait_s:.0f} s (cancel_settle); "
+            "it may still run. The next message recovers the session."
+        )
+        present.refuse(bridge, session, prompt, "wedged", text)
+    bridge.fire(session, Trigger.WANT)
+
+
+# -- $/cancel_request -----------------------------------------------------------------------
+def cancel_request(bridge: Bridge, frame: Frame) -> None:
+    """The client takes back one request of its own (R20)."""
+    span = scan.find(frame.raw, "params", "requestId")
+    id_ = RpcId(frame.raw[span[0] : span[1]]) if span else RpcId(b"")
+    wire_ids = bridge.open_ids.get(id_)
+    if not wire_ids or span is None:
+        bridge.note("cancel_of_unknown_request", id=id_.decode(errors="replace"))
+        return
+    wire_id = wire_ids[0]
+    found = _prompt_of(bridge, wire_id)
+    if found is None:
+        line = frame.raw if wire_id == id_ else splice.replace(frame.raw, span, wire_id)
+        if wire_id in bridge.pending:
+            bridge.to_agent(line)
+        return
+    session, prompt = found
+    if prompt.stage is Stage.QUEUED:
+        drop_queued(bridge, session, prompt)
+        bridge.fire(session, Trigger.WANT)
+    elif prompt.stage is Stage.WRITTEN and bridge.agent.honours_cancel_request:
+        _pass_to_prompt(bridge, session, prompt, splice.replace(frame.raw, span, wire_id))
+    elif prompt.stage is not Stage.ENDED:
+        session.cancel_line = _cancel_line(session)
+        bridge.fire(session, Trigger.CANCEL)
+
+
+def _pass_to_prompt(bridge: Bridge, session: Session, prompt: Prompt, line: bytes) -> None:
+    """The agent honours it: its own answer ends the prompt, and the queue stays."""
+    if session.phase is Phase.CANCELLING:
+        return
+    prompt.cancelled = True
+    session.phase = Phase.CANCELLING
+    session.muted = session.muted or bridge.client.hides_cancelled_work
+    cancel_open_asks(bridge, session)
+    session.cancel_unanswered = True
+    bridge.arm("settle", session, bridge.policy.cancel_settle_s)
+    send(bridge, session, line)
+
+
+def _prompt_of(bridge: Bridge, wire_id: RpcId) -> tuple[Session, Prompt] | None:
+    for session in bridge.sessions.values():
+        for item in (*session.at_agent, *session.queue):
+            if isinstance(item, Prompt) and item.wire_id == wire_id:
+                return session, item
+    return None
+
+
+# -- close and delete -----------------------------------------------------------------------
+def close_session(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """R20: session/close and session/delete are a cancel, then go through at once."""
+    running = session.phase not in (Phase.IDLE, Phase.LOST, Phase.TRAILING)
+    if running or session.queue:
+        cancel_session(bridge, session, None)
+    if session.phase is not Phase.LOST:
+        forward(bridge, session, frame)
+        return
+    # A session that no live agent knows has nothing left to close there.
+    wire_id = present.take_id(bridge, frame.id)
+    present.respond(bridge, wire_id, codec.result(frame.id, {}))
+    identity.forget(bridge, session)

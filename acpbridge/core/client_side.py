@@ -1,0 +1,156 @@
+"""A frame of the client: what it asks for, where it waits, how it goes on."""
+
+from __future__ import annotations
+
+from acpbridge.core import (
+    cancel,
+    identity,
+    openings,
+    present,
+    queue,
+    recovery,
+    replies,
+    requests,
+)
+from acpbridge.core.model import AgentState, Bridge, Phase, Session, Trigger
+from acpbridge.wire import acp, codec
+from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
+from acpbridge.wire.ids import salvage
+from acpbridge.wire.lines import Oversize
+
+ENDINGS = (acp.SESSION_CLOSE, acp.SESSION_DELETE)
+
+
+def client_frame(bridge: Bridge, frame: Frame) -> None:
+    """Route one frame of the client."""
+    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+        requests.client_answered(bridge, frame)
+    elif frame.method == acp.CANCEL_REQUEST:
+        _cancel_request(bridge, frame)
+    elif frame.kind is Kind.NOTIFICATION:
+        _notification(bridge, frame)
+    elif frame.method == acp.SESSION_PROMPT and frame.session:
+        queue.admit(bridge, frame)
+    else:
+        _request(bridge, frame)
+
+
+def _cancel_request(bridge: Bridge, frame: Frame) -> None:
+    waits = [one for one in bridge.waiting if requests.is_meant(frame, one)]
+    for one in waits:
+        bridge.waiting.remove(one)
+        line = codec.error(one.id, acp.REQUEST_CANCELLED, "Cancelled before it was sent.")
+        bridge.to_client(line)
+    if not waits:
+        cancel.cancel_request(bridge, frame)
+
+
+def _notification(bridge: Bridge, frame: Frame) -> None:
+    session = bridge.sessions.get(frame.session) if frame.session else None
+    if frame.method == acp.SESSION_CANCEL and session is not None:
+        cancel.cancel_session(bridge, session, frame)
+        return
+    if frame.method == acp.SESSION_CANCEL and frame.session:
+        # Nobody has prompted in it: there is nothing to cancel (R16).
+        bridge.note("cancel_swallowed", session=frame.session, phase="unknown")
+        return
+    if not _is_up(bridge):
+        _wait(bridge, session, frame)
+        return
+    requests.send(bridge, session, identity.toward_agent(session, frame))
+
+
+def _request(bridge: Bridge, frame: Frame) -> None:
+    if bridge.closing:
+        openings.refuse_frame(bridge, frame, "agent-exited", "The bridge is ending")
+        return
+    if frame.method == acp.INITIALIZE:
+        openings.initialize_sent(bridge, frame)
+    session = _session_for(bridge, frame)
+    if frame.method in requests.LOADS and session is not None:
+        _load(bridge, session, frame)
+    elif session is not None and frame.method in ENDINGS:
+        cancel.close_session(bridge, session, frame)
+    elif not _is_up(bridge) or (session is not None and session.phase is Phase.LOST):
+        _wait(bridge, session, frame)
+    else:
+        requests.forward(bridge, session, frame)
+
+
+def _session_for(bridge: Bridge, frame: Frame) -> Session | None:
+    if not frame.session:
+        return None
+    if frame.method in requests.LOADS:
+        return identity.session_of(bridge, frame.session)
+    return bridge.sessions.get(frame.session) or bridge.by_agent_id.get(frame.session)
+
+
+def _load(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """R4: a load waits for the turn and the queue before it, in the queue's own order."""
+    if not session.queue and session.phase in (Phase.IDLE, Phase.LOST) and _is_up(bridge):
+        requests.forward_load(bridge, session, frame)
+        return
+    if len(session.queue) >= bridge.policy.queue_prompts_max:
+        why = "Too much waits in this session already (queue_prompts_max)"
+        openings.refuse_frame(bridge, frame, "queue-full", why)
+        return
+    session.queue.append(frame)
+    bridge.fire(session, Trigger.WANT)
+
+
+def _is_up(bridge: Bridge) -> bool:
+    return requests.agent_is_up(bridge)
+
+
+def _wait(bridge: Bridge, session: Session | None, frame: Frame) -> None:
+    """The agent, or the session in it, is not there yet: keep the frame in its order (R23)."""
+    lost = session is not None and session.phase is Phase.LOST
+    waiting = session.waiting if session is not None and lost else bridge.waiting
+    if len(waiting) >= bridge.policy.waiting_frames_max:
+        why = "Too much waits for the agent already (waiting_frames_max)"
+        openings.refuse_frame(bridge, frame, "queue-full", why)
+        return
+    waiting.append(frame)
+    if session is not None and lost:
+        bridge.fire(session, Trigger.WANT)
+    elif bridge.agent_state is AgentState.DEAD:
+        recovery.start_again(bridge)
+
+
+def flush_waiting(bridge: Bridge) -> None:
+    """The agent is there: what waited for it goes on, in order."""
+    while bridge.waiting and _is_up(bridge):
+        client_frame(bridge, bridge.waiting.popleft())
+    if _is_up(bridge):
+        recovery.wake_sessions(bridge)
+
+
+def gap_over(bridge: Bridge, session: Session) -> None:
+    """The gap before a response is over: it goes, and so may the next prompt."""
+    present.gap_over(bridge, session)
+    if not session.paced:
+        bridge.fire(session, Trigger.WANT)
+
+
+def client_garbled(bridge: Bridge, fault: Malformed | Oversize) -> None:
+    """A line that is refused is answered on its id where that can be found (R26)."""
+    if isinstance(fault, Malformed):
+        bridge.note("client_line_refused", "warning", reason=fault.message)
+        bridge.to_client(codec.error(fault.id, fault.code, fault.message))
+        return
+    known = salvage(fault.head)
+    bridge.note("client_line_too_long", "warning", bytes=fault.size_bytes, method=known.method)
+    if known.kind in (Kind.RESPONSE, Kind.ERROR):
+        _answer_too_long(bridge, known.id, fault.size_bytes)
+        return
+    text = (
+        f"The line has {fault.size_bytes} bytes and the limit is "
+        f"{bridge.policy.line_bytes_max} (line_bytes_max); send less or raise the limit."
+    )
+    bridge.to_client(replies.refusal(known.id, "frame-too-large", text))
+
+
+def _answer_too_long(bridge: Bridge, id_: RpcId, size_bytes: int) -> None:
+    """The client's answer to an agent request cannot be passed: the agent is told, not left."""
+    text = f"The client's answer has {size_bytes} bytes, over the limit (line_bytes_max)."
+    requests.client_answered(bridge, requests.too_long(id_, text))

@@ -1,0 +1,116 @@
+"""What has happened: the only way for the core to learn anything.
+
+Events are named in the past tense and carry values, never handles. The shell turns bytes,
+clocks, processes and disks into events and feeds them to `acpbridge.core.bridge.step`, together
+with the monotonic time in seconds at which it learned of them.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from attrs import frozen
+
+from acpbridge.wire.frame import Frame, Malformed
+from acpbridge.wire.lines import Oversize
+
+TimerKey: TypeAlias = tuple[str, str]
+"""A timer's name: (what it is for, the session it belongs to or "")."""
+
+
+@frozen
+class ClientSent:
+    """The client wrote one well-formed frame."""
+
+    frame: Frame
+
+
+@frozen
+class ClientGarbled:
+    """The client wrote a line that is refused or too long (R26)."""
+
+    fault: Malformed | Oversize
+
+
+@frozen
+class ClientClosed:
+    """The client closed its end (stdin EOF); nothing can be written to it any more."""
+
+
+@frozen
+class AgentStarted:
+    """The agent process of this run exists and its pipes are open."""
+
+    run: int
+    """1 for the first process of this bridge, 2 after the first restart, and so on."""
+
+
+@frozen
+class AgentSent:
+    """The agent of this run wrote one frame."""
+
+    run: int
+    frame: Frame
+
+
+@frozen
+class AgentGarbled:
+    """The agent wrote a line that is no frame (noise) or too long."""
+
+    run: int
+    fault: Malformed | Oversize
+
+
+@frozen
+class AgentExited:
+    """The agent process is gone, and every line that it wrote has been fed before this."""
+
+    run: int
+    reason: str
+    """For people: "exit status 3", "killed by SIGKILL", "cannot be started: no such file"."""
+    started: bool = True
+    """False when the process could not be started at all."""
+
+
+@frozen
+class Persisted:
+    """The disk has what `Persist` asked for, under the same token."""
+
+    token: int
+
+
+@frozen
+class PersistFailed:
+    """The disk refused what `Persist` asked for."""
+
+    token: int
+    reason: str
+
+
+@frozen
+class TimerFired:
+    """A timer that was armed and not disarmed since has run out."""
+
+    key: TimerKey
+
+
+@frozen
+class StopAsked:
+    """A signal or a person asked the bridge to end."""
+
+    reason: str
+
+
+Event: TypeAlias = (
+    ClientSent
+    | ClientGarbled
+    | ClientClosed
+    | AgentStarted
+    | AgentSent
+    | AgentGarbled
+    | AgentExited
+    | Persisted
+    | PersistFailed
+    | TimerFired
+    | StopAsked
+)

@@ -1,0 +1,169 @@
+"""Initialize, new, load, resume and fork: what their answers teach, and which of them are true.
+
+An agent that "succeeds" in loading nothing is not believed: the client hears `session-lost`
+instead of being led into an empty conversation (R25).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acpbridge.core import identity, present, replies
+from acpbridge.core.model import AgentState, Bridge, Pending, Phase, Prompt, Session, Trigger
+from acpbridge.profiles import agent_called, client_called, is_fifo
+from acpbridge.wire import acp, scan
+from acpbridge.wire.frame import Frame, Kind
+
+
+def initialize_sent(bridge: Bridge, frame: Frame) -> None:
+    """Remember the client's initialize for a restart, and who the client says it is."""
+    bridge.initialize = frame
+    name = _member(frame.params, "clientInfo", "name")
+    if not bridge.client_chosen and isinstance(name, str):
+        bridge.client = client_called(name)
+
+
+def initialized(bridge: Bridge, frame: Frame) -> None:
+    """Learn from the agent's initialize result who it is and what it can do."""
+    result = frame.result if isinstance(frame.result, dict) else {}
+    name, version = (_member(result, "agentInfo", key) for key in ("name", "version"))
+    if not bridge.agent_chosen and isinstance(name, str):
+        bridge.agent = agent_called(name)
+    bridge.agent_version = version if isinstance(version, str) else ""
+    bridge.fifo = is_fifo(bridge.agent, bridge.agent_version)
+    capabilities = result.get("agentCapabilities")
+    bridge.capabilities = capabilities if isinstance(capabilities, dict) else {}
+    bridge.steering = _member(result, "_meta", "steering", "supported") is True
+    bridge.initialized = True
+    if bridge.agent_state is AgentState.FRESH:
+        bridge.agent_state = AgentState.READY
+    bridge.note(
+        "initialized",
+        profile=bridge.agent.name,
+        agent=name if isinstance(name, str) else "",
+        version=bridge.agent_version,
+        client_profile=bridge.client.name,
+        steering=bridge.steering,
+    )
+
+
+def _member(holder: Any, *path: str) -> Any:
+    for name in path:
+        holder = holder.get(name) if isinstance(holder, dict) else None
+    return holder
+
+
+def params_bytes(frame: Frame) -> bytes:
+    """The params of a request as they were written, for saying them again after a restart."""
+    span = scan.find(frame.raw, "params")
+    return frame.raw[span[0] : span[1]] if span else b"{}"
+
+
+# -- new and fork ---------------------------------------------------------------------------
+def opened(bridge: Bridge, pending: Pending, frame: Frame) -> bytes:
+    """The answer to new or fork: a session begins; the line for the client is returned."""
+    session_id = _member(frame.result, "sessionId")
+    if frame.kind is Kind.ERROR:
+        return frame.raw
+    if not isinstance(session_id, str) or not session_id:
+        bridge.note("session_lost", "warning", method=pending.method)
+        return replies.refusal(
+            pending.id,
+            "session-lost",
+            f"The agent answered {pending.method} without a session; "
+            "the session named in the request is unknown to it. Open a new one.",
+        )
+    known = identity.of_agent(bridge, session_id)
+    if known is not None and (known.queue or known.at_agent):
+        bridge.note("session_id_reused", "warning", session=session_id)
+        return frame.raw
+    if known is not None:
+        identity.forget(bridge, known)
+    session = identity.session_of(bridge, session_id)
+    session.known = session.fresh = True
+    if pending.frame is not None:
+        session.params = params_bytes(pending.frame)
+    if pending.method == acp.SESSION_FORK:
+        source = bridge.sessions.get(pending.session)
+        session.fresh = source is None or not source.settled
+    session.load_until_s = bridge.now + bridge.policy.load_tail_s
+    identity.learn_tip(bridge, session, frame.result)
+    return frame.raw
+
+
+# -- load and resume ------------------------------------------------------------------------
+def loaded(bridge: Bridge, session: Session, pending: Pending, frame: Frame) -> bytes:
+    """The answer to load or resume: believed, or turned into `session-lost`."""
+    window_closed(bridge, session, pending)
+    if frame.kind is Kind.ERROR:
+        return frame.raw
+    lost = nothing_loaded(bridge, session, frame)
+    if lost:
+        bridge.note("session_lost", "warning", session=session.id, reason=lost)
+        text = f"The agent does not know the session {session.id} ({lost}). Open a new one."
+        return replies.refusal(pending.id, "session-lost", text)
+    session.known = True
+    session.fresh = False
+    session.settled = session.settled or session.replayed > 0
+    if pending.frame is not None:
+        session.params = params_bytes(pending.frame)
+    identity.learn_tip(bridge, session, frame.result)
+    return frame.raw
+
+
+def nothing_loaded(bridge: Bridge, session: Session, frame: Frame) -> str:
+    """Why a successful answer to load or resume is not to be believed, or ""."""
+    profile = bridge.agent
+    result = frame.result
+    if profile.load_proof and _member(result, profile.load_proof) is None:
+        return f"its answer has no {profile.load_proof}"
+    real = identity.provenance(profile, result)
+    current = (real.get("acpSessionId"), real.get("rootHermesSessionId"))
+    asked = {session.id, session.agent_id, session.tip}
+    if real and asked.isdisjoint(value for value in current if isinstance(value, str)):
+        return "it opened another session instead"
+    return ""
+
+
+def window_closed(bridge: Bridge, session: Session, pending: Pending) -> None:
+    """The load's request is answered, by whatever: the window's tail begins."""
+    session.loading = max(0, session.loading - 1)
+    session.resuming -= pending.method == acp.SESSION_RESUME
+    if not session.loading:
+        session.load_until_s = bridge.now + bridge.policy.load_tail_s
+
+
+def load_over(bridge: Bridge, session: Session) -> None:
+    """What waited behind the load goes on, or is told that the session is lost (R4)."""
+    if session.loading:
+        return
+    if session.known:
+        if session.phase is Phase.LOST:
+            bridge.fire(session, Trigger.REVIVED)
+        else:
+            bridge.fire(session, Trigger.WANT)
+        return
+    refuse_queue(bridge, session, "session-lost", "The session could not be loaded")
+
+
+def refuse_queue(bridge: Bridge, session: Session, kind: str, why: str) -> None:
+    """Answer everything that waits in a session with one error; nothing of it was sent."""
+    while session.queue:
+        item = session.queue.popleft()
+        if isinstance(item, Prompt):
+            session.queue_bytes -= len(item.frame.raw)
+            bridge.queue_bytes -= len(item.frame.raw)
+            present.refuse(bridge, session, item, kind, f"{why}; this message was not sent.")
+        else:
+            refuse_frame(bridge, item, kind, why)
+    while session.waiting:
+        refuse_frame(bridge, session.waiting.popleft(), kind, why)
+
+
+def refuse_frame(bridge: Bridge, frame: Frame, kind: str, why: str) -> None:
+    """Answer a client's request that never reached the agent; a notification is just gone."""
+    if frame.kind is not Kind.REQUEST:
+        return
+    wire_id = present.take_id(bridge, frame.id)
+    text = f"{why}; {frame.method} was not sent."
+    present.respond(bridge, wire_id, replies.refusal(frame.id, kind, text))

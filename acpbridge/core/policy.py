@@ -1,0 +1,106 @@
+"""Every number and choice of the bridge, in one frozen value.
+
+The defaults are those of the rules (R1 to R26). Each field is a TOML key and an environment
+variable (`ACPBRIDGE_` and the name in capitals); seconds and bytes are in the names.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+MIB = 1024 * 1024
+
+MIDTURN = ("auto", "steer", "queue", "reject")
+"""What to do with a prompt that meets a running turn (R2)."""
+
+ON_DISCONNECT = ("stop", "finish")
+"""What becomes of a running turn when the client's end closes."""
+
+
+@frozen
+class Policy:
+    """The limits, waits and choices that the core obeys."""
+
+    # -- choices ----------------------------------------------------------------------------
+    midturn: str = "auto"
+    """One of MIDTURN (R2)."""
+    restart: bool = True
+    """Start a dead or wedged agent again (R23, R24)."""
+    on_disconnect: str = "stop"
+    """One of ON_DISCONNECT."""
+    wait_notice: bool = True
+    """Tell the client with one thought chunk that a prompt waits, and for what (I10)."""
+
+    # -- a prompt waits and goes ------------------------------------------------------------
+    queue_prompts_max: int = 64
+    """Prompts that may wait in one session (R2)."""
+    queue_bytes_max: int = 64 * MIB
+    """Bytes of prompts that may wait in one session (R2)."""
+    queue_total_bytes_max: int = 256 * MIB
+    """Bytes of prompts that may wait in the whole process (R2)."""
+    wait_quiet_s: float = 5.0
+    """Without work for this long an ownerless turn is over, for agents that answer a busy
+    prompt with a receipt or a refusal (R5)."""
+    oob_wait_max_s: float = 300.0
+    """A prompt waits at most this long for an ownerless turn (R5)."""
+    notice_after_s: float = 2.0
+    """A prompt that has waited this long says so (client profiles, R10)."""
+    busy_first_s: float = 0.25
+    """The first wait after a refusal as busy; it doubles (R7)."""
+    busy_cap_s: float = 5.0
+    """The longest wait between two attempts (R7)."""
+    busy_max_s: float = 300.0
+    """All attempts of one prompt end after this time (R7)."""
+    busy_jitter: float = 0.2
+    """The random part of a busy wait, as a fraction of it (R7)."""
+
+    # -- an answer --------------------------------------------------------------------------
+    answer_quiet_s: float = 60.0
+    """Without work for this long a turn without any other end is answered `inferred` (R8)."""
+    receipt_hold_s: float = 0.25
+    """A chunk that reads like a receipt is held back at most this long (R10)."""
+    hold_frames_max: int = 1024
+    """Frames held behind such a chunk; one more lets all of them go (R10)."""
+    empty_grace_s: float = 0.5
+    """An empty answer is disbelieved for this long (R11)."""
+    suspect_window_s: float = 0.25
+    """A bare answer this soon after the write is suspect (R12)."""
+    suspect_grace_s: float = 2.0
+    """A suspect answer is disbelieved for this long (R12)."""
+    trailing_s: float = 0.25
+    """Chunks within this time of an answer trail it (R13)."""
+    trailing_max_s: float = 2.0
+    """Trailing for longer than this is an ownerless turn (R13)."""
+    open_tool_max_s: float = 600.0
+    """An open tool call delays an end by at most this long (R6)."""
+    load_tail_s: float = 0.25
+    """The load window's length after the answer to new, load, resume or fork."""
+    quiet_factor_max: int = 16
+    """The quiet times of a session double after a wrong inference, up to this factor (R9)."""
+
+    # -- cancel -----------------------------------------------------------------------------
+    cancel_settle_s: float = 30.0
+    """A cancelled turn must end within this time, else the session is wedged (R18)."""
+    cancel_eof_s: float = 1.0
+    """A cancel this shortly before the client's EOF leaves its queue undelivered (R20)."""
+
+    # -- the agent's life -------------------------------------------------------------------
+    restart_max_s: float = 30.0
+    """Requests wait for a restarted agent at most this long (R23)."""
+    breaker_deaths: int = 5
+    """With this many deaths in `breaker_window_s` the agent is not started again (R23)."""
+    breaker_window_s: float = 600.0
+    finish_max_s: float = 600.0
+    """With `on_disconnect = "finish"` the running turns get this long after the EOF."""
+
+    # -- input and output -------------------------------------------------------------------
+    line_bytes_max: int = 64 * MIB
+    """One line of either side."""
+    kept_frames_max: int = 4096
+    """Frames that a client profile withholds, a session (I6)."""
+    kept_bytes_max: int = 16 * MIB
+    """Bytes of frames that a client profile withholds, a session (I6)."""
+    waiting_frames_max: int = 1024
+    """Client frames that wait for a restarted agent or for a gap around a cancel."""
+    sessions_max: int = 16_384
+    """Sessions that the bridge remembers; past that the longest idle one is forgotten."""

@@ -1,0 +1,211 @@
+"""What the client sees of a session: the one way out for updates and responses.
+
+The client's profile acts here and nowhere else. A frame that no rule touches leaves with the
+bytes with which it came (I7), in the order in which it came (I6).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from acpbridge.core import replies
+from acpbridge.core.model import Bridge, Prompt, Session, Stage
+from acpbridge.wire import acp, splice
+from acpbridge.wire.frame import Frame, RpcId
+from acpbridge.wire.ids import is_stable
+
+OUTPUT = frozenset(
+    {acp.AGENT_MESSAGE_CHUNK, acp.AGENT_THOUGHT_CHUNK, acp.TOOL_CALL, acp.TOOL_CALL_UPDATE}
+)
+"""Updates that a person sees as the agent's output."""
+
+CONTENT = OUTPUT | {acp.PLAN, acp.USER_MESSAGE_CHUNK}
+"""Updates that belong to a turn; the rest is about the session and passes at any time."""
+
+NO_OUTPUT = "The agent ended its turn without any output."
+
+AGENT_WORDS_MAX = 500
+"""Characters of an agent's error message that are said again in a chunk."""
+
+
+# -- updates --------------------------------------------------------------------------------
+def update(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """Show the client one `session/update` of the agent."""
+    line = frame.raw
+    if session.agent_id != session.id or frame.session != session.id:
+        line = splice.with_session(line, session.id)
+    if frame.variant in CONTENT and not _is_wanted(bridge, session, frame, line):
+        return
+    if frame.variant in OUTPUT:
+        _mark_shown(session)
+    session.shown_s = bridge.now
+    bridge.to_client(line)
+
+
+def _is_wanted(bridge: Bridge, session: Session, frame: Frame, line: bytes) -> bool:
+    """Whether this client sees this content now; what it does not see is kept (I6)."""
+    client = bridge.client
+    if session.loading:
+        if not session.resuming or not client.hides_resume_content:
+            return True
+        bridge.count("resume_content_withheld")
+        _keep(bridge, session, line, for_later=False)
+        return False
+    if session.muted:
+        bridge.count("cancelled_work_withheld")
+        _keep(bridge, session, line, for_later=False)
+        return False
+    if frame.variant == acp.USER_MESSAGE_CHUNK and client.hides_echo:
+        bridge.count("echo_withheld")
+        _keep(bridge, session, line, for_later=False)
+        return False
+    if client.keeps_late_content and not has_open_prompt(session):
+        bridge.count("late_content_kept")
+        _keep(bridge, session, line, for_later=True)
+        return False
+    return True
+
+
+def _keep(bridge: Bridge, session: Session, line: bytes, *, for_later: bool) -> None:
+    policy = bridge.policy
+    kept = session.late if for_later else session.withheld
+    dropped = kept.dropped
+    kept.put(line, policy.kept_frames_max, policy.kept_bytes_max)
+    if kept.dropped != dropped:
+        bridge.count("kept_frames_dropped")
+
+
+def _mark_shown(session: Session) -> None:
+    for prompt in session.at_agent:
+        prompt.shown = True
+    head = session.head()
+    if head is not None:
+        head.shown = True
+
+
+def has_open_prompt(session: Session) -> bool:
+    """Whether the client waits for a response in this session."""
+    if session.at_agent or session.paced:
+        return True
+    return any(isinstance(item, Prompt) for item in session.queue)
+
+
+def flush_late(bridge: Bridge, session: Session) -> None:
+    """Put what was kept in front of the stream of the prompt that has just come."""
+    for line in session.late.take():
+        session.shown_s = bridge.now
+        bridge.to_client(line)
+
+
+def say(bridge: Bridge, session: Session, text: str, variant: str) -> None:
+    """Say one sentence to the client in the bridge's own name."""
+    session.shown_s = bridge.now
+    bridge.to_client(replies.chunk(session.id, text, variant))
+
+
+# -- responses to prompts -------------------------------------------------------------------
+def answer(bridge: Bridge, session: Session, prompt: Prompt, line: bytes, stop: str) -> None:
+    """Give a prompt its one response: `line` under the client's id, with stop reason `stop`."""
+    client = bridge.client
+    if stop == acp.CANCELLED and not prompt.cancelled and client.cancelled_only_if_asked:
+        line = splice.with_value(line, ("result", "stopReason"), b'"end_turn"')
+        bridge.note("unasked_cancel_reworded", session=session.id)
+        stop = acp.END_TURN
+    if stop == acp.END_TURN and client.needs_output and not prompt.shown and not prompt.cancelled:
+        say(
+            bridge, session, "The agent ended its turn without any output.", acp.AGENT_THOUGHT_CHUNK
+        )
+    _end(bridge, session, prompt)
+    _pace(bridge, session, prompt.wire_id, line)
+
+
+def refuse(bridge: Bridge, session: Session, prompt: Prompt, kind: str, text: str) -> None:
+    """Answer a prompt with an error of our own, as the client's profile wants it said."""
+    bridge.note("prompt_refused", "warning", session=session.id, prompt=prompt.number, kind=kind)
+    fail(bridge, session, prompt, replies.refusal(prompt.id, kind, text), kind, text)
+
+
+def fail(
+    bridge: Bridge, session: Session, prompt: Prompt, line: bytes, kind: str, text: str
+) -> None:
+    """Answer a prompt with an error line, or with the words of `text` and an `end_turn`."""
+    if bridge.client.errors_as_text:
+        if not prompt.cancelled:
+            say(bridge, session, text, acp.AGENT_MESSAGE_CHUNK)
+        line = replies.completion(prompt.id, acp.END_TURN, kind=kind)
+    _end(bridge, session, prompt)
+    _pace(bridge, session, prompt.wire_id, line)
+
+
+def agent_words(frame: Frame) -> str:
+    """What an agent's error says, bounded, for a chunk."""
+    message = frame.error.get("message")
+    words = message if isinstance(message, str) and message else "no reason given"
+    return f"The agent answered with an error: {words[:AGENT_WORDS_MAX]}"
+
+
+def _end(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+    if prompt.stage in (Stage.WRITTEN, Stage.SENDING):
+        bridge.running -= 1
+    prompt.stage = Stage.ENDED
+    prompt.answer = None
+    if prompt in session.at_agent:
+        session.at_agent.remove(prompt)
+    bridge.persist(prompt, session, "answered")
+
+
+def _pace(bridge: Bridge, session: Session, wire_id: RpcId, line: bytes) -> None:
+    gap_s = bridge.client.answer_gap_s
+    if not session.paced and bridge.now - session.shown_s >= gap_s:
+        respond(bridge, wire_id, line)
+        return
+    if not session.paced:
+        session.paced_since_s = bridge.now
+        bridge.arm("gap", session, session.shown_s + gap_s - bridge.now)
+    session.paced.append((wire_id, line))
+
+
+def gap_over(bridge: Bridge, session: Session) -> None:
+    """The gap's timer fired: let the responses go, or wait for updates that came meanwhile."""
+    client = bridge.client
+    rest_s = session.shown_s + client.answer_gap_s - bridge.now
+    last_s = session.paced_since_s + client.answer_gap_max_s - bridge.now
+    if session.paced and min(rest_s, last_s) > 0:
+        bridge.arm("gap", session, min(rest_s, last_s))
+        return
+    release_paced(bridge, session)
+
+
+def release_paced(bridge: Bridge, session: Session) -> None:
+    """Write the responses that waited for the gap."""
+    while session.paced:
+        respond(bridge, *session.paced.popleft())
+
+
+# -- responses to any request ---------------------------------------------------------------
+def take_id(bridge: Bridge, id_: RpcId) -> RpcId:
+    """Open a client's request id; the wire id is the same unless that one is in use (R26)."""
+    taken = id_ in bridge.open_ids or id_ in bridge.pending or id_ in bridge.client_ids
+    if taken:
+        bridge.note("request_id_reused", "warning")
+    # An id that a JSON library may write back with other bytes gets a private one too.
+    wire_id = id_ if is_stable(id_) and not taken else bridge.own_id()
+    bridge.open_ids.setdefault(id_, deque()).append(wire_id)
+    bridge.client_ids[wire_id] = id_
+    return wire_id
+
+
+def respond(bridge: Bridge, wire_id: RpcId, line: bytes) -> None:
+    """Answer a client's request: once, and after an older one under the same id (I1, R26)."""
+    id_ = bridge.client_ids.get(wire_id)
+    if id_ is None:
+        bridge.note("second_answer_dropped", "warning")
+        return
+    bridge.early[wire_id] = line
+    waiting = bridge.open_ids[id_]
+    while waiting and waiting[0] in bridge.early:
+        first = waiting.popleft()
+        del bridge.client_ids[first]
+        bridge.to_client(bridge.early.pop(first))
+    if not waiting:
+        del bridge.open_ids[id_]

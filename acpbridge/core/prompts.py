@@ -1,0 +1,136 @@
+"""Small things that every part of a turn says or asks about a prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acpbridge.core.model import (
+    AgentState,
+    Bridge,
+    Pending,
+    Phase,
+    Prompt,
+    Session,
+    Stage,
+    Trigger,
+)
+from acpbridge.wire import acp, codec, splice
+from acpbridge.wire.frame import Frame
+
+
+def made(bridge: Bridge, session: Session, frame: Frame) -> Prompt:
+    """A prompt of ours from a client's `session/prompt` frame."""
+    blocks = frame.params.get("prompt")
+    texts = _texts(blocks)
+    line = frame.raw
+    text = "\n".join(words for _, words in texts).strip()
+    command = _command(text)
+    if command in bridge.agent.plain_commands and texts:
+        # R3: Hermes runs an idle `/queue x` only after the next turn, and loses `/steer x`.
+        at, words = texts[0]
+        plain = words.lstrip()[len(command) + 1 :].lstrip()
+        if plain:
+            line = splice.with_value(line, ("params", "prompt", at, "text"), codec.encode(plain))
+            text = "\n".join([plain, *(words for _, words in texts[1:])]).strip()
+            command = _command(text)
+    if bridge.agent.argument_meta_keys and isinstance(frame.params.get("_meta"), dict):
+        line = splice.without_members(line, ("params", "_meta"), bridge.agent.argument_meta_keys)
+    bridge.prompts += 1
+    return Prompt(
+        number=bridge.prompts,
+        frame=frame,
+        id=frame.id,
+        line=line,
+        text=text,
+        command=command in bridge.agent.commands or command in session.commands,
+        accepted_s=bridge.now,
+    )
+
+
+def _texts(blocks: Any) -> list[tuple[int, str]]:
+    """(index, text) of each text block."""
+    if not isinstance(blocks, list):
+        return []
+    found = []
+    for at, block in enumerate(blocks):
+        text = block.get("text") if isinstance(block, dict) else None
+        if isinstance(text, str):
+            found.append((at, text))
+    return found
+
+
+def _command(text: str) -> str:
+    """The name of the slash command that a text begins with, without the slash, or ""."""
+    if not text.startswith("/"):
+        return ""
+    words = text[1:].split(None, 1)
+    return words[0] if words else ""
+
+
+def echo_text(frame: Frame) -> str:
+    """The text of a `user_message_chunk`."""
+    content = frame.update.get("content")
+    text = content.get("text") if isinstance(content, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def expect_answer(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+    """Register the request under its wire id."""
+    bridge.pending[prompt.wire_id] = Pending(
+        method=acp.SESSION_PROMPT, id=prompt.id, session=session.id, prompt=prompt
+    )
+
+
+def settle_or_stay(bridge: Bridge, session: Session) -> None:
+    """Set the phase by what of ours is still at the agent; with nothing left, Idle and on."""
+    stages = {prompt.stage for prompt in session.at_agent}
+    if Stage.WRITTEN in stages or Stage.SENDING in stages:
+        if session.phase is not Phase.CANCELLING:
+            session.phase = Phase.RUNNING
+        return
+    if stages:
+        session.phase = Phase.HELD
+        return
+    settle(bridge, session)
+
+
+def settle(bridge: Bridge, session: Session) -> None:
+    """The session is Idle: no turn runs, and the next prompt may go."""
+    session.phase = Phase.IDLE
+    session.turn = None
+    session.muted = False
+    session.cancel_due = False
+    bridge.settled = True
+    for name in ("quiet", "marker", "settle", "trail", "wait_max", "cancel"):
+        bridge.disarm(name, session)
+    bridge.fire(session, Trigger.WANT)
+
+
+def why_waiting(bridge: Bridge, session: Session, prompt: Prompt) -> str:
+    """What a prompt waits for, in a sentence for people."""
+    if prompt.stage is Stage.KEPT:
+        return "The agent keeps this message for after its running turn; waiting for its answer."
+    if prompt.stage is Stage.JOINED:
+        return "The agent has put this message into its running turn; waiting for that turn's end."
+    if bridge.agent_state not in (AgentState.FRESH, AgentState.READY):
+        return "The agent is being started again; this message goes to it as soon as it is back."
+    by_phase = {
+        Phase.OWNERLESS: "The agent is busy with work of its own; this message goes to it when "
+        f"that has ended, or in {bridge.policy.oob_wait_max_s:.0f} s.",
+        Phase.CANCELLING: "Waiting for the cancelled turn to end; this message goes next.",
+        Phase.WEDGED: "The session is being recovered; this message goes to it afterwards.",
+        Phase.LOST: "The session is being loaded again; this message goes to it afterwards.",
+        Phase.HELD: "Waiting for the agent to end a turn; this message goes next.",
+    }
+    if session.phase in by_phase:
+        return by_phase[session.phase]
+    if session.id in bridge.starved:
+        return (
+            f"The agent runs {bridge.agent.turns_max} turns at once and all are taken; "
+            "this message goes to it when one ends."
+        )
+    if prompt.busy_until_s > bridge.now:
+        return "The agent refuses messages as busy at the moment; trying again."
+    if session.loading:
+        return "Waiting for the session to be loaded; this message goes to it afterwards."
+    return "Waiting for the turn before; this message goes next."

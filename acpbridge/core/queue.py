@@ -1,0 +1,256 @@
+"""A prompt arrives, waits and goes: admission, the queue's limits, the write, the refusals.
+
+Only the head of a session's queue may go, so nothing overtakes (I5); its intent to go is durable
+before its first byte (I8); it comes back to the head only where nothing can have run (I3).
+"""
+
+from __future__ import annotations
+
+from acpbridge.core import identity, present, prompts
+from acpbridge.core.model import (
+    NEVER,
+    AgentState,
+    Bridge,
+    Cause,
+    Phase,
+    Prompt,
+    Session,
+    Stage,
+    Trigger,
+    Turn,
+)
+from acpbridge.core.requests import forward_load, send
+from acpbridge.wire import acp, splice
+from acpbridge.wire.frame import Frame
+
+
+# -- a prompt arrives -----------------------------------------------------------------------
+def admit(bridge: Bridge, frame: Frame) -> None:
+    """Take a client's `session/prompt`: queue it, refuse it with a reason, or send it (R1)."""
+    session = identity.session_of(bridge, frame.session)
+    prompt = prompts.made(bridge, session, frame)
+    prompt.wire_id = present.take_id(bridge, frame.id)
+    refused = _refusal(bridge, session, prompt)
+    if refused is not None:
+        present.refuse(bridge, session, prompt, *refused)
+        return
+    bridge.persist(prompt, session, "accepted")
+    session.queue.append(prompt)
+    session.queue_bytes += len(frame.raw)
+    bridge.queue_bytes += len(frame.raw)
+    present.flush_late(bridge, session)
+    bridge.fire(session, Trigger.WANT)
+    watch(bridge, session)
+
+
+def _refusal(bridge: Bridge, session: Session, prompt: Prompt) -> tuple[str, str] | None:
+    """Why a prompt cannot be taken: (kind, message), or None."""
+    policy = bridge.policy
+    size = len(prompt.frame.raw)
+    if bridge.closing or (bridge.agent_state is AgentState.DEAD and not policy.restart):
+        return "agent-exited", "The agent is not running; the message was not sent. Start it again."
+    if policy.midturn == "reject" and (session.phase is not Phase.IDLE or session.queue):
+        return "busy", "The session is busy and the policy is to refuse (midturn = reject)."
+    waiting = sum(isinstance(item, Prompt) for item in session.queue)
+    full = ""
+    if waiting >= policy.queue_prompts_max:
+        full = f"{waiting} messages wait in this session already (queue_prompts_max)"
+    elif session.queue and session.queue_bytes + size > policy.queue_bytes_max:
+        held = session.queue_bytes
+        full = f"The messages waiting in this session hold {held} bytes (queue_bytes_max)"
+    elif bridge.queue_bytes and bridge.queue_bytes + size > policy.queue_total_bytes_max:
+        held = bridge.queue_bytes
+        full = f"The messages waiting in all sessions hold {held} bytes (queue_total_bytes_max)"
+    if full:
+        return "queue-full", f"{full}; wait for one to be answered, or cancel."
+    return None
+
+
+# -- it waits -------------------------------------------------------------------------------
+def wait(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """WANT where the session cannot take it: the queue keeps it, and says so in time."""
+    watch(bridge, session)
+
+
+def watch(bridge: Bridge, session: Session) -> None:
+    """See to it that the prompt that waits longest says what it waits for (I10)."""
+    prompt = waiting_prompt(session)
+    if prompt is None or prompt.noticed or not bridge.policy.wait_notice:
+        return
+    bridge.arm("notice", session, prompt.accepted_s + bridge.policy.notice_after_s - bridge.now)
+
+
+def waiting_prompt(session: Session) -> Prompt | None:
+    """The prompt that is next and for which nothing visible runs in this session."""
+    for prompt in session.at_agent:
+        if prompt.stage in (Stage.KEPT, Stage.JOINED) and not prompt.worked_since_receipt:
+            return prompt
+        if not prompt.cancelled:
+            return None
+    return session.head()
+
+
+def notice(bridge: Bridge, session: Session) -> None:
+    """The notice's timer fired: one thought chunk, if the prompt still waits."""
+    prompt = waiting_prompt(session)
+    if prompt is None or prompt.noticed:
+        return
+    if prompt.accepted_s + bridge.policy.notice_after_s > bridge.now:
+        watch(bridge, session)
+        return
+    prompt.noticed = True
+    reason = prompts.why_waiting(bridge, session, prompt)
+    bridge.note("prompt_waits", session=session.id, prompt=prompt.number, reason=reason)
+    present.say(bridge, session, reason, acp.AGENT_THOUGHT_CHUNK)
+
+
+def want_running(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """WANT beside a prompt that is at the agent: it waits (I4).
+
+    The policy "forward" writes at once what a client writes; only tests of tapes use it, where
+    the recorded client did so.
+    """
+    if bridge.policy.midturn == "forward":
+        send_next(bridge, session)
+        return
+    watch(bridge, session)
+
+
+# -- it goes --------------------------------------------------------------------------------
+def send_next(bridge: Bridge, session: Session, cause: Cause = None) -> None:
+    """WANT in a session that can take a prompt: send the head of the queue (R5)."""
+    while session.queue and isinstance(session.queue[0], Frame):
+        if session.loading or bridge.closing:
+            return
+        waiting = session.queue.popleft()
+        assert isinstance(waiting, Frame)
+        forward_load(bridge, session, waiting)
+    head = session.head()
+    if head is None or not _may_go(bridge, session, head):
+        watch(bridge, session)
+        return
+    _unqueue(bridge, session, head)
+    head.stage = Stage.SENDING
+    session.at_agent.append(head)
+    bridge.running += 1
+    if session.turn is None:
+        session.turn = Turn(bridge.now, bridge.now)
+    session.phase = Phase.RUNNING
+    for name in ("trail", "wait_max", "quiet", "marker"):
+        bridge.disarm(name, session)
+    session.turn.watched = False
+    bridge.persist_sending(head, session)
+
+
+def _may_go(bridge: Bridge, session: Session, head: Prompt) -> bool:
+    if bridge.closing or bridge.agent_state not in (AgentState.FRESH, AgentState.READY):
+        return False
+    if session.loading or session.paced or head.busy_until_s > bridge.now:
+        return False
+    if session.gate_until_s > bridge.now:
+        bridge.arm("gate", session, session.gate_until_s - bridge.now)
+        return False
+    if bridge.agent.turns_max and bridge.running >= bridge.agent.turns_max:
+        if session.id not in bridge.starved:
+            bridge.starved.append(session.id)
+        return False
+    return True
+
+
+def _unqueue(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+    session.queue.remove(prompt)
+    session.queue_bytes -= len(prompt.frame.raw)
+    bridge.queue_bytes -= len(prompt.frame.raw)
+
+
+def persisted(bridge: Bridge, token: int) -> None:
+    """The disk has the intent to send: the bytes may go, unless the prompt was cancelled."""
+    session, prompt = bridge.tokens.pop(token, (None, None))
+    if session is None or prompt is None or prompt.stage is not Stage.SENDING:
+        return
+    if prompt.token == token:
+        bridge.fire(session, Trigger.READY, prompt)
+
+
+def persist_failed(bridge: Bridge, token: int, reason: str) -> None:
+    """The disk refused: the prompt is refused, and the session is free again."""
+    session, prompt = bridge.tokens.pop(token, (None, None))
+    if session is None or prompt is None or prompt.stage is not Stage.SENDING:
+        return
+    text = f"The message could not be recorded ({reason}), so it was not sent. Free the disk."
+    present.refuse(bridge, session, prompt, "not-durable", text)
+    prompts.settle_or_stay(bridge, session)
+
+
+def write(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """READY: put the prompt's bytes on the wire, once."""
+    prompt = cause
+    assert isinstance(prompt, Prompt)
+    line = prompt.line
+    if prompt.wire_id != prompt.id:
+        line = splice.with_id(line, prompt.wire_id)
+    if session.agent_id != session.id:
+        line = splice.with_session(line, session.agent_id)
+    prompt.stage = Stage.WRITTEN
+    prompt.written_s = bridge.now
+    prompt.attempts += 1
+    prompt.worked = prompt.worked_since_receipt = prompt.usage = False
+    prompt.receipt = ""
+    prompt.answer = None
+    prompt.after_cancel = session.cancel_unanswered
+    prompt.after_crossing = session.crossed
+    session.crossed = False
+    session.inferred = False
+    session.load_until_s = 0.0
+    session.muted = False
+    prompts.expect_answer(bridge, session, prompt)
+    send(bridge, session, line)
+    bridge.persist(prompt, session, "written")
+
+
+def feed_starved(bridge: Bridge) -> None:
+    """One of the agent's turns is free: the session that has waited longest may go."""
+    for _ in range(len(bridge.starved)):
+        if bridge.agent.turns_max and bridge.running >= bridge.agent.turns_max:
+            return
+        session = bridge.sessions.get(bridge.starved.popleft())
+        if session is not None:
+            bridge.fire(session, Trigger.WANT)
+
+
+# -- it comes back --------------------------------------------------------------------------
+def take_back(bridge: Bridge, session: Session, prompt: Prompt, reason: str) -> None:
+    """Nothing of it has run: the prompt returns to the head of the queue, durably (I3)."""
+    if prompt.stage in (Stage.WRITTEN, Stage.SENDING):
+        bridge.running -= 1
+    bridge.pending.pop(prompt.wire_id, None)
+    session.at_agent.remove(prompt)
+    prompt.stage = Stage.QUEUED
+    prompt.answer = None
+    session.queue.appendleft(prompt)
+    session.queue_bytes += len(prompt.frame.raw)
+    bridge.queue_bytes += len(prompt.frame.raw)
+    bridge.persist(prompt, session, "accepted", reason)
+    bridge.note("prompt_taken_back", session=session.id, prompt=prompt.number, reason=reason)
+
+
+def refused_as_busy(bridge: Bridge, session: Session, prompt: Prompt) -> bool:
+    """R7: wait and try again; False when all attempts are used up and the error is its answer."""
+    policy = bridge.policy
+    if prompt.busy_since_s == NEVER:
+        prompt.busy_since_s = bridge.now
+    if bridge.now - prompt.busy_since_s >= policy.busy_max_s:
+        return False
+    prompt.busy_wait_s = min(prompt.busy_wait_s * 2 or policy.busy_first_s, policy.busy_cap_s)
+    take_back(bridge, session, prompt, "refused as busy")
+    prompt.busy_until_s = NEVER
+    bridge.arm("busy", session, prompt.busy_wait_s, policy.busy_jitter)
+    return True
+
+
+def busy_over(bridge: Bridge, session: Session) -> None:
+    """The wait after a refusal is over: one more attempt."""
+    head = session.head()
+    if head is not None:
+        head.busy_until_s = 0.0
+    bridge.fire(session, Trigger.WANT)

@@ -1,0 +1,316 @@
+"""Requests in both directions: every one is answered once, by whom it was meant for.
+
+Ids are kept by direction and by their own JSON text. The client's ids pass as they are unless
+one is in use; the agent's ids are spliced after a restart, so that an old card can never approve
+a new process's request (R22).
+"""
+
+from __future__ import annotations
+
+from acpbridge.core import identity, openings, present, replies
+from acpbridge.core.model import (
+    NEVER,
+    AgentRequest,
+    AgentState,
+    Bridge,
+    Pending,
+    Phase,
+    Session,
+    Stage,
+    Trigger,
+)
+from acpbridge.wire import acp, codec, scan, splice
+from acpbridge.wire.frame import Frame, Kind, RpcId
+
+LOADS = (acp.SESSION_LOAD, acp.SESSION_RESUME)
+OPENINGS = (acp.SESSION_NEW, acp.SESSION_FORK)
+SETTINGS = (acp.SESSION_SET_MODE, acp.SESSION_SET_MODEL, acp.SESSION_SET_CONFIG_OPTION)
+
+
+# -- toward the agent -----------------------------------------------------------------------
+def send(bridge: Bridge, session: Session | None, line: bytes) -> None:
+    """Write a line to the agent, unless the gap around a cancel holds it back (R16)."""
+    if session is not None:
+        if session.gated or session.gate_until_s > bridge.now:
+            session.gated.append(line)
+            bridge.arm("gate", session, session.gate_until_s - bridge.now)
+            return
+        session.last_sent_s = bridge.now
+    bridge.to_agent(line)
+
+
+def gate_over(bridge: Bridge, session: Session) -> None:
+    """The gap is over: what waited goes, in order, and so may the next prompt."""
+    while session.gated:
+        session.last_sent_s = bridge.now
+        bridge.to_agent(session.gated.popleft())
+    bridge.fire(session, Trigger.WANT)
+
+
+def forward(bridge: Bridge, session: Session | None, frame: Frame) -> None:
+    """Pass a client's request on and remember who waits for its answer."""
+    wire_id = present.take_id(bridge, frame.id)
+    if frame.method == acp.STEERING and not bridge.steering:
+        # Hermes would answer null, which reads as success.
+        text = "This agent does not advertise steering; send a session/prompt instead."
+        line = codec.error(frame.id, acp.METHOD_NOT_FOUND, text)
+        present.respond(bridge, wire_id, line)
+        return
+    bridge.pending[wire_id] = Pending(
+        method=frame.method,
+        id=frame.id,
+        session=session.id if session else "",
+        frame=frame,
+    )
+    if frame.method in OPENINGS:
+        bridge.opening += 1
+    line = identity.toward_agent(session, frame)
+    if wire_id != frame.id:
+        line = splice.with_id(line, wire_id)
+    send(bridge, session, without_argument_keys(bridge, frame, line))
+
+
+def without_argument_keys(bridge: Bridge, frame: Frame, line: bytes) -> bytes:
+    """Drop those `_meta` keys that this agent would take as arguments."""
+    keys = bridge.agent.argument_meta_keys
+    meta = frame.params.get("_meta")
+    if not keys or not isinstance(meta, dict) or keys.isdisjoint(meta):
+        return line
+    bridge.note("meta_keys_dropped", keys=sorted(keys & meta.keys()))
+    return splice.without_members(line, ("params", "_meta"), keys)
+
+
+def forward_load(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """Pass a load or resume on; its window opens with the write."""
+    session.loading += 1
+    session.resuming += frame.method == acp.SESSION_RESUME
+    session.load_until_s = NEVER
+    session.replayed = 0
+    if session.tip and session.phase is Phase.LOST:
+        identity.alias(bridge, session, session.tip)
+    forward(bridge, session, frame)
+
+
+# -- the agent answers ----------------------------------------------------------------------
+def answered(bridge: Bridge, frame: Frame) -> None:
+    """A response of the agent: to a prompt, to another request of the client, or to our own."""
+    pending = bridge.pending.pop(frame.id, None)
+    if pending is None:
+        bridge.note("unknown_answer_dropped", "warning", id=frame.id.decode(errors="replace"))
+        return
+    if pending.own is not None:
+        pending.own(bridge, frame)
+        return
+    prompt = pending.prompt
+    if prompt is None:
+        _pass_answer(bridge, pending, frame)
+        return
+    session = bridge.sessions.get(pending.session)
+    if session is None:
+        return
+    if prompt.stage is Stage.ENDED:
+        _late_answer(bridge, session, frame)
+        return
+    prompt.answer = frame
+    bridge.fire(session, Trigger.ANSWER, prompt)
+
+
+def _late_answer(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """The real end of a turn that we had given up: the session is whole after all."""
+    bridge.note("late_answer_dropped", "warning", session=session.id)
+    if session.phase is Phase.WEDGED and session.wedged_by == "settle":
+        session.wedged_by = ""
+        session.cancel_unanswered = frame.kind is Kind.ERROR
+        bridge.fire(session, Trigger.REVIVED)
+
+
+def _pass_answer(bridge: Bridge, pending: Pending, frame: Frame) -> None:
+    if pending.method == acp.INITIALIZE and frame.kind is Kind.RESPONSE:
+        openings.initialized(bridge, frame)
+    session = bridge.sessions.get(pending.session)
+    line = frame.raw
+    if pending.method in OPENINGS:
+        bridge.opening -= 1
+        line = openings.opened(bridge, pending, frame)
+    elif pending.method in LOADS and session is not None:
+        line = openings.loaded(bridge, session, pending, frame)
+    elif pending.method == acp.SESSION_LIST:
+        line = identity.list_for_client(bridge, frame)
+    elif pending.method in SETTINGS and session is not None:
+        _remember_setting(session, pending, frame)
+    elif pending.method in (acp.SESSION_CLOSE, acp.SESSION_DELETE) and session is not None:
+        _closed_session(bridge, session, frame)
+    if bridge.client.null_as_object and pending.method in (*LOADS, *SETTINGS):
+        line = _object_result(line, frame)
+    wire_id, client_id = frame.id, pending.id
+    if wire_id != client_id and line is frame.raw:
+        line = splice.with_id(line, client_id)
+    present.respond(bridge, wire_id, line)
+    if pending.method in LOADS and session is not None:
+        openings.load_over(bridge, session)
+
+
+def _closed_session(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """The agent has closed it: nothing of it is remembered, unless something is open still."""
+    if frame.kind is Kind.RESPONSE and not session.queue and not session.at_agent:
+        identity.forget(bridge, session)
+
+
+def _object_result(line: bytes, frame: Frame) -> bytes:
+    if frame.kind is Kind.RESPONSE and frame.result is None:
+        return splice.with_value(line, ("result",), b"{}")
+    return line
+
+
+def _remember_setting(session: Session, pending: Pending, frame: Frame) -> None:
+    """Keep the last acknowledged mode, model and config options for a restart (R23)."""
+    if pending.frame is None or frame.kind is not Kind.RESPONSE:
+        return
+    config_id = pending.frame.params.get("configId")
+    key = f"{pending.method} {config_id}" if isinstance(config_id, str) else pending.method
+    session.settings.pop(key, None)
+    session.settings[key] = pending.frame
+
+
+# -- the agent asks -------------------------------------------------------------------------
+def asked(bridge: Bridge, session: Session | None, frame: Frame) -> None:
+    """A request of the agent: show it to the client under an id that names this run."""
+    line = identity.toward_client(session, frame)
+    shown_id = frame.id
+    if bridge.run > 1:
+        shown_id = RpcId(b'"acpbridge-run%d-' % bridge.run + _bare(frame.id) + b'"')
+        line = splice.with_id(line, shown_id)
+    if shown_id in bridge.requests and not bridge.requests[shown_id].settled:
+        bridge.note("agent_request_id_reused", "warning")
+    bridge.requests[shown_id] = AgentRequest(
+        agent_id=frame.id,
+        run=bridge.run,
+        method=frame.method,
+        session=session.id if session else "",
+    )
+    if session is not None and session.turn is not None:
+        session.turn.requests += 1
+    if bridge.client_gone:
+        settle_request(bridge, shown_id)
+        return
+    bridge.to_client(line)
+
+
+def _bare(id_: RpcId) -> bytes:
+    """An id's JSON text as part of a string: quotes and backslashes out of the way."""
+    return id_.replace(b"\\", b"/").replace(b'"', b"'")
+
+
+def client_answered(bridge: Bridge, frame: Frame) -> None:
+    """The client's response to a request of the agent; late or unknown ones are dropped."""
+    request = bridge.requests.get(frame.id)
+    if request is None or request.settled or request.run != bridge.run:
+        if frame.id in (b"", b"null"):
+            bridge.count("idless_error_from_client")
+        else:
+            bridge.note("late_client_answer_dropped", id=frame.id.decode(errors="replace"))
+        if request is not None and request.settled:
+            del bridge.requests[frame.id]
+        return
+    del bridge.requests[frame.id]
+    line = (
+        frame.raw if request.agent_id == frame.id else splice.with_id(frame.raw, request.agent_id)
+    )
+    bridge.to_agent(line)
+    _closed(bridge, request)
+
+
+def _closed(bridge: Bridge, request: AgentRequest) -> None:
+    """R6: while it was open no quiet clock ran; they start again now."""
+    session = bridge.sessions.get(request.session)
+    if session is None or session.turn is None or request.withdrawn:
+        return
+    session.turn.requests = max(0, session.turn.requests - 1)
+    session.turn.last_work_s = bridge.now
+
+
+def settle_request(bridge: Bridge, shown_id: RpcId) -> None:
+    """Answer an open agent request toward the agent ourselves (R17)."""
+    request = bridge.requests[shown_id]
+    if request.settled:
+        return
+    request.settled = True
+    if request.method in (acp.REQUEST_PERMISSION, acp.ELICITATION_CREATE):
+        bridge.to_agent(replies.cancelled_outcome(request.agent_id, request.method))
+    else:
+        text = "The client is gone; nobody can answer this request."
+        bridge.to_agent(codec.error(request.agent_id, acp.REQUEST_CANCELLED, text))
+    withdraw(bridge, shown_id)
+    _closed(bridge, request)
+
+
+def withdraw(bridge: Bridge, shown_id: RpcId) -> None:
+    """Tell the client that an agent's request needs no answer any more."""
+    if bridge.client.told_of_withdrawal:
+        bridge.to_client(replies.withdrawal(shown_id))
+
+
+def cancel_open_asks(bridge: Bridge, session: Session) -> None:
+    """R17: the session's open permission and elicitation requests are answered `cancelled`."""
+    for shown_id, request in list(bridge.requests.items()):
+        if request.session != session.id or request.settled:
+            continue
+        if request.method in (acp.REQUEST_PERMISSION, acp.ELICITATION_CREATE):
+            settle_request(bridge, shown_id)
+
+
+def agent_took_back(bridge: Bridge, frame: Frame) -> None:
+    """The agent's `$/cancel_request`: passed on under the id that the client knows."""
+    span = scan.find(frame.raw, "params", "requestId")
+    agent_id = RpcId(frame.raw[span[0] : span[1]]) if span else RpcId(b"")
+    for shown_id, request in bridge.requests.items():
+        if request.agent_id != agent_id or request.run != bridge.run:
+            continue
+        if not request.settled:
+            _closed(bridge, request)
+            request.withdrawn = True
+        if not bridge.client.told_of_withdrawal or request.settled:
+            return
+        line = frame.raw
+        if shown_id != agent_id and span is not None:
+            line = splice.replace(line, span, shown_id)
+        bridge.to_client(line)
+        return
+    bridge.to_client(frame.raw)
+
+
+def is_meant(cancel: Frame, request: Frame) -> bool:
+    """Whether a `$/cancel_request` names this request."""
+    span = scan.find(cancel.raw, "params", "requestId")
+    return span is not None and cancel.raw[span[0] : span[1]] == request.id and bool(request.id)
+
+
+def fail_pending(bridge: Bridge, reason: str) -> None:
+    """The agent is gone: every open request of the client that is no prompt is told so (R22)."""
+    lost = list(bridge.pending.items())
+    bridge.pending.clear()
+    bridge.opening = 0
+    for wire_id, pending in lost:
+        if pending.own is not None:
+            pending.own(bridge, None)
+        elif pending.prompt is None:
+            session = bridge.sessions.get(pending.session)
+            if pending.method in LOADS and session is not None:
+                openings.window_closed(bridge, session, pending)
+            text = f"The agent ended ({reason}) before it answered {pending.method}. Try again."
+            present.respond(bridge, wire_id, replies.refusal(pending.id, "agent-exited", text))
+    for shown_id, request in list(bridge.requests.items()):
+        if not request.settled and request.run == bridge.run:
+            request.settled = True
+            withdraw(bridge, shown_id)
+
+
+def too_long(id_: RpcId, text: str) -> Frame:
+    """An error response in place of an answer that was too long to be kept."""
+    raw = replies.refusal(id_, "frame-too-large", text)
+    return Frame(raw, Kind.ERROR, "", id_, "", "", False, 0)
+
+
+def agent_is_up(bridge: Bridge) -> bool:
+    """Whether a frame can be written to the agent now."""
+    return bridge.agent_state in (AgentState.FRESH, AgentState.READY)

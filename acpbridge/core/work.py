@@ -1,0 +1,181 @@
+"""What counts as work, and the clocks that only work moves (R5, R6, R9, design "work")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acpbridge.core.model import Bridge, Phase, Session, Stage, Trigger, Turn
+from acpbridge.wire import acp
+from acpbridge.wire.frame import Frame
+
+MESSAGES_MAX = 256
+"""Message ids remembered of one turn."""
+CALLS_MAX = 4096
+"""Tool calls remembered of one turn."""
+ENDED_STATUSES = ("completed", "failed", "cancelled")
+
+
+def trigger_of(bridge: Bridge, session: Session, frame: Frame) -> Trigger | None:
+    """What a `session/update` outside a load window is for a turn; None for nothing at all."""
+    variant = frame.variant
+    if variant in (acp.AGENT_MESSAGE_CHUNK, acp.AGENT_THOUGHT_CHUNK):
+        return Trigger.CHUNK if frame.plain or _has_content(frame) else None
+    if variant == acp.TOOL_CALL:
+        known = session.turn is not None and _call_id(frame) in session.turn.calls
+        return None if _is_snapshot(bridge, frame) or known else Trigger.WORK
+    if variant == acp.TOOL_CALL_UPDATE:
+        turn = session.turn
+        return Trigger.WORK if turn is not None and _call_id(frame) in turn.calls else None
+    if variant == acp.PLAN:
+        return Trigger.WORK
+    if variant == acp.USER_MESSAGE_CHUNK:
+        return Trigger.ECHO
+    return Trigger.MARKER if is_marker(bridge, session, frame) else None
+
+
+def _has_content(frame: Frame) -> bool:
+    content = frame.update.get("content")
+    if not isinstance(content, dict):
+        return False
+    return content.get("type") != "text" or bool(content.get("text"))
+
+
+def _call_id(frame: Frame) -> str:
+    call = frame.update.get("toolCallId")
+    return call if isinstance(call, str) else ""
+
+
+def _is_snapshot(bridge: Bridge, frame: Frame) -> bool:
+    return _call_id(frame).startswith(bridge.agent.snapshot_call_prefixes)
+
+
+def is_marker(bridge: Bridge, session: Session, frame: Frame) -> bool:
+    """Whether this update is what the profile says ends an ownerless turn (R9)."""
+    kind = bridge.agent.end_marker
+    if frame.variant == acp.USAGE_UPDATE:
+        if kind == "usage":
+            return session.turn is not None and session.turn.content
+        return kind == "usage_cost" and frame.update.get("cost") is not None
+    if frame.variant == acp.SESSION_INFO_UPDATE and kind == "thread_status":
+        return _thread_status(frame.update) in ("idle", "systemError")
+    return False
+
+
+def _thread_status(update: dict[str, Any]) -> Any:
+    holder: Any = update
+    for name in ("_meta", "codex", "threadStatus", "type"):
+        holder = holder.get(name) if isinstance(holder, dict) else None
+    return holder
+
+
+def touch(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """Work has come: move the clocks and remember what it opens and closes."""
+    turn = session.turn
+    if turn is None:
+        turn = session.turn = Turn(bridge.now, bridge.now)
+    turn.last_work_s = bridge.now
+    turn.content = True
+    turn.echoing = False
+    if turn.marked:
+        turn.marked = False
+        bridge.disarm("marker", session)
+    for prompt in session.at_agent:
+        if prompt.stage is Stage.WRITTEN:
+            if not prompt.worked:
+                prompt.worked = True
+                bridge.persist(prompt, session, "started")
+        elif prompt.stage is not Stage.KEPT:
+            prompt.worked_since_receipt = True
+    if not frame.plain:
+        _remember(bridge, turn, frame)
+
+
+def _remember(bridge: Bridge, turn: Turn, frame: Frame) -> None:
+    message = frame.update.get("messageId")
+    if isinstance(message, str) and len(turn.messages) < MESSAGES_MAX:
+        turn.messages.add(message)
+    if frame.variant not in (acp.TOOL_CALL, acp.TOOL_CALL_UPDATE):
+        return
+    call = _call_id(frame)
+    if frame.variant == acp.TOOL_CALL and len(turn.calls) < CALLS_MAX:
+        turn.calls.add(call)
+        if frame.update.get("kind") not in bridge.agent.never_closed_kinds:
+            turn.tools[call] = bridge.now
+    if frame.update.get("status") in ENDED_STATUSES:
+        turn.tools.pop(call, None)
+    elif call in turn.tools:
+        turn.tools[call] = bridge.now
+
+
+def late_after_inference(bridge: Bridge, session: Session) -> None:
+    """R9: work after an inferred answer means that the quiet times here are too short."""
+    if not session.inferred:
+        return
+    session.inferred = False
+    session.quiet_factor = min(session.quiet_factor * 2, bridge.policy.quiet_factor_max)
+    bridge.note(
+        "late_after_inferred", "warning", session=session.id, quiet_factor=session.quiet_factor
+    )
+
+
+def quiet_s(bridge: Bridge, session: Session) -> float:
+    """How long silence must last here before it is taken for an end (R5, R8, R18)."""
+    policy = bridge.policy
+    patient = bridge.agent.busy in ("redirect", "aborts") and session.phase is Phase.OWNERLESS
+    base_s = policy.answer_quiet_s if patient or session.at_agent else policy.wait_quiet_s
+    return base_s * session.quiet_factor
+
+
+def watch_quiet(bridge: Bridge, session: Session) -> None:
+    """Arm the quiet timer where silence may end the turn; it re-arms itself lazily."""
+    turn = session.turn
+    if turn is None or turn.watched or session.owner() is not None:
+        return
+    if session.phase is Phase.HELD and not any(
+        prompt.stage in (Stage.JOINED, Stage.SEGMENT) and prompt.worked_since_receipt
+        for prompt in session.at_agent
+    ):
+        return
+    if session.phase not in (Phase.HELD, Phase.OWNERLESS, Phase.CANCELLING):
+        return
+    turn.watched = True
+    bridge.arm("quiet", session, turn.last_work_s + quiet_s(bridge, session) - bridge.now)
+
+
+def quiet_fired(bridge: Bridge, session: Session) -> None:
+    """The quiet timer fired: silence counts only where nothing is open (R6)."""
+    turn = session.turn
+    if turn is None:
+        return
+    turn.watched = False
+    if turn.requests:
+        turn.watched = True
+        bridge.arm("quiet", session, quiet_s(bridge, session))
+        return
+    oldest_s = min(turn.tools.values(), default=bridge.now - bridge.policy.open_tool_max_s)
+    tool_s = oldest_s + bridge.policy.open_tool_max_s - bridge.now
+    if turn.tools and tool_s > 0 and session.phase is not Phase.CANCELLING:
+        turn.watched = True
+        bridge.arm("quiet", session, min(tool_s, quiet_s(bridge, session)))
+        return
+    bridge.fire(session, Trigger.QUIET)
+
+
+def mark(bridge: Bridge, session: Session) -> None:
+    """The end marker has come: some silence behind it makes it an end (R9)."""
+    turn = session.turn
+    if turn is None or session.owner() is not None:
+        return
+    turn.marked = True
+    bridge.arm("marker", session, bridge.agent.marker_quiet_s)
+
+
+def marker_fired(bridge: Bridge, session: Session) -> None:
+    """The silence after a marker is over; an open request or tool call still delays it (R6)."""
+    turn = session.turn
+    if turn is None:
+        return
+    if turn.requests:
+        bridge.arm("marker", session, bridge.agent.marker_quiet_s)
+        return
+    bridge.fire(session, Trigger.MARKED)

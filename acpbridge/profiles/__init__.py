@@ -1,0 +1,66 @@
+"""Profiles: what we know of one agent or one client beyond the protocol."""
+
+from __future__ import annotations
+
+from acpbridge.profiles.agents import AGENTS, AgentProfile
+from acpbridge.profiles.agents import GENERIC as GENERIC_AGENT
+from acpbridge.profiles.clients import CLIENTS, ClientProfile
+from acpbridge.profiles.clients import GENERIC as GENERIC_CLIENT
+
+__all__ = [
+    "AGENTS",
+    "CLIENTS",
+    "GENERIC_AGENT",
+    "GENERIC_CLIENT",
+    "AgentProfile",
+    "ClientProfile",
+    "agent_called",
+    "agent_named",
+    "client_called",
+    "client_named",
+    "is_fifo",
+]
+
+
+def agent_named(name: str) -> AgentProfile:
+    """The agent profile of this name; KeyError where there is none."""
+    return AGENTS[name]
+
+
+def client_named(name: str) -> ClientProfile:
+    """The client profile of this name; KeyError where there is none."""
+    return CLIENTS[name]
+
+
+def agent_called(agent_name: str) -> AgentProfile:
+    """The profile whose `agentInfo.name` this is, else the generic one."""
+    for profile in AGENTS.values():
+        if agent_name in profile.agent_names:
+            return profile
+    return GENERIC_AGENT
+
+
+def client_called(client_name: str) -> ClientProfile:
+    """The profile whose `clientInfo.name` this is, else the generic one."""
+    for profile in CLIENTS.values():
+        if client_name in profile.client_names:
+            return profile
+    return GENERIC_CLIENT
+
+
+def version_tuple(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version, for comparing: "2.10.0-beta" gives (2, 10, 0)."""
+    numbers: list[int] = []
+    for part in version.split("-", 1)[0].split("."):
+        digits = "".join(char for char in part if char.isdigit())
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
+
+
+def is_fifo(profile: AgentProfile, version: str) -> bool:
+    """Whether this build serialises a second prompt honestly (R1)."""
+    if profile.busy != "fifo":
+        return False
+    return not profile.fifo_since or version_tuple(version) >= version_tuple(profile.fifo_since)
