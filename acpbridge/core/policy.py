@@ -23,11 +23,12 @@ class Policy:
 
     # -- choices ----------------------------------------------------------------------------
     midturn: str = "auto"
-    """One of MIDTURN (R2)."""
+    """What becomes of a prompt that meets a running turn: `auto`, `steer`, `queue` or `reject`
+    (R2)."""
     restart: bool = True
     """Start a dead or wedged agent again (R23, R24)."""
     on_disconnect: str = "stop"
-    """One of ON_DISCONNECT."""
+    """What becomes of a running turn when the client leaves: `stop` or `finish`."""
     wait_notice: bool = True
     """Tell the client with one thought chunk that a prompt waits, and for what (I10)."""
 
@@ -90,6 +91,7 @@ class Policy:
     breaker_deaths: int = 5
     """With this many deaths in `breaker_window_s` the agent is not started again (R23)."""
     breaker_window_s: float = 600.0
+    """The time in which those deaths count (R23)."""
     finish_max_s: float = 600.0
     """With `on_disconnect = "finish"` the running turns get this long after the EOF."""
 
