@@ -1,0 +1,245 @@
+"""The driver: it owns the bridge's state, feeds it events and performs its effects.
+
+`feed` is synchronous and is called by whichever task has the news; trio runs one task at a
+time, so calls form one total order, and each is finished before the next one starts. An effect
+that causes an event at once queues it behind the current one: nothing is ever fed recursively.
+A fault in the core is ours and ends the process; there is no half-applied step to go on from.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, assert_never
+
+import trio
+from attrs import frozen
+
+from acpbridge.core.effects import (
+    ArmTimer,
+    DisarmTimer,
+    Effect,
+    Finish,
+    Note,
+    Persist,
+    StartAgent,
+    StopAgent,
+    ToAgent,
+    ToClient,
+)
+from acpbridge.core.events import (
+    AgentExited,
+    AgentGarbled,
+    AgentSent,
+    ClientGarbled,
+    ClientSent,
+    Event,
+    Persisted,
+    TimerFired,
+)
+from acpbridge.shell.timers import Timers
+from acpbridge.wire.frame import Frame, peek
+from acpbridge.wire.shapes import Shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from random import Random
+
+    from acpbridge.shell.notes import Notes
+    from acpbridge.shell.outbox import Outbox
+    from acpbridge.wire.lines import Oversize
+
+StateT = TypeVar("StateT")
+StateT_contra = TypeVar("StateT_contra", contravariant=True)
+
+
+class Step(Protocol[StateT_contra]):
+    """`acpbridge.core.bridge.step`, or a test's smaller one."""
+
+    def __call__(self, bridge: StateT_contra, now_s: float, event: Event, /) -> Iterable[Effect]:
+        """Change the state, and say what is to be done, in order."""
+
+
+class Begin(Protocol[StateT_contra]):
+    """`acpbridge.core.bridge.begin`: the effects that come before any event."""
+
+    def __call__(self, bridge: StateT_contra, now_s: float, /) -> Iterable[Effect]:
+        """Say what is to be done first."""
+
+
+@frozen
+class Core(Generic[StateT]):
+    """A core and its state; nobody but the driver touches the state."""
+
+    bridge: StateT
+    begin: Begin[StateT]
+    step: Step[StateT]
+
+
+class AgentHandle(Protocol):
+    """What the driver needs of a running agent process."""
+
+    outbox: Outbox
+
+    def stop(self, *, now: bool) -> None:
+        """Begin to end the process; its end is fed as `AgentExited`."""
+
+
+class Recorder(Protocol):
+    """The tape; takes lines as they were received."""
+
+    def take(self, at_s: float, side: str, line: bytes) -> None:
+        """Queue one line for the tape; never waits."""
+
+
+class Driver(Generic[StateT]):
+    """One bridge at work.
+
+    Args:
+        core: What decides.
+        client: Where lines toward the client go.
+        start_agent: Starts a process of this run in the background and returns at once.
+        notes: Where `Note` goes.
+        chance: The jitter of timers.
+        recorder: The tape of `--record`.
+    """
+
+    def __init__(
+        self,
+        core: Core[StateT],
+        *,
+        client: Outbox,
+        start_agent: Callable[[int], AgentHandle],
+        notes: Notes,
+        chance: Random,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.core = core
+        self._caused: deque[Event] = deque()
+        self._is_stepping = False
+        self._start_agent = start_agent
+        self._notes = notes
+        self._recorder = recorder
+        self._shapes = Shapes()
+        self.client = client
+        self.agent: AgentHandle | None = None
+        """The process of the newest run, alive or not; lines go there."""
+        self.agents: dict[int, AgentHandle] = {}
+        """The processes that were started and whose end was not fed, by run."""
+        self.timers = Timers(self._fire, chance)
+        self.finished = trio.Event()
+        """The core has asked for the end."""
+        self.exit_code = 0
+
+    def begin(self) -> None:
+        """Perform what comes before any event."""
+        self._is_stepping = True
+        try:
+            for effect in self.core.begin(self.core.bridge, trio.current_time()):
+                self.perform(effect)
+        finally:
+            self._is_stepping = False
+        caused, self._caused = self._caused, deque()
+        self._take(caused)
+
+    def feed(self, event: Event) -> None:
+        """Step the core with one event and perform what it asks for."""
+        if isinstance(event, AgentExited):
+            self.agents.pop(event.run, None)
+        self._take((event,))
+
+    def take_client(self, items: Sequence[bytes | Oversize]) -> None:
+        """Feed the lines that one read from the client has brought."""
+        self._record("client", items)
+        frames = (peek(item, strict=True) if isinstance(item, bytes) else item for item in items)
+        self._take(
+            ClientSent(frame) if isinstance(frame, Frame) else ClientGarbled(frame)
+            for frame in frames
+        )
+
+    def take_agent(self, run: int, items: Sequence[bytes | Oversize]) -> None:
+        """Feed the lines that one read from the agent of this run has brought."""
+        self._record("agent", items)
+        look = self._shapes.peek
+        frames = (look(item) if isinstance(item, bytes) else item for item in items)
+        self._take(
+            AgentSent(run, frame) if isinstance(frame, Frame) else AgentGarbled(run, frame)
+            for frame in frames
+        )
+
+    def _record(self, side: str, items: Sequence[bytes | Oversize]) -> None:
+        if self._recorder is None:
+            return
+        now_s = trio.current_time()
+        for item in items:
+            if isinstance(item, bytes):
+                self._recorder.take(now_s, side, item)
+            else:
+                text = f"<a line of {item.size_bytes} bytes, over the limit>"
+                self._recorder.take(now_s, side, text.encode())
+
+    def _take(self, news: Iterable[Event]) -> None:
+        """Step through the news; what an effect of one causes comes before the next one."""
+        if self._is_stepping:
+            self._caused.extend(news)
+            return
+        caused = self._caused
+        step, bridge, perform = self.core.step, self.core.bridge, self.perform
+        put_client = self.client.put
+        # One reading of the clock serves all events of a read: nothing waits in between.
+        now_s = trio.current_time()
+        self._is_stepping = True
+        try:
+            for event in news:
+                for effect in step(bridge, now_s, event):
+                    # Most effects pass an agent's chunk on; they need no dispatch.
+                    if type(effect) is ToClient:
+                        put_client(effect.line)
+                    else:
+                        perform(effect)
+                while caused:
+                    for effect in step(bridge, now_s, caused.popleft()):
+                        perform(effect)
+        finally:
+            self._is_stepping = False
+        self.client.flush()
+        if self.agent is not None:
+            self.agent.outbox.flush()
+
+    def perform(self, effect: Effect) -> None:
+        """Do one thing that the core asks for; the only place where effects are performed."""
+        match effect:
+            case ToClient(line):
+                self.client.put(line)
+            case ToAgent(line):
+                self._to_agent(line)
+            case Persist(token=token):
+                # There is no disk yet: what is in memory is as durable as it gets.
+                if token:
+                    self._caused.append(Persisted(token))
+            case ArmTimer(key, delay_s, jitter):
+                self.timers.arm(key, delay_s, jitter)
+            case DisarmTimer(key):
+                self.timers.disarm(key)
+            case StartAgent(run):
+                # Nothing is started any more once the end was asked for.
+                if not self.finished.is_set():
+                    self.agent = self.agents[run] = self._start_agent(run)
+            case StopAgent(run, now):
+                if run in self.agents:
+                    self.agents[run].stop(now=now)
+            case Finish(code):
+                self.exit_code = code
+                self.finished.set()
+            case Note(name, fields, level):
+                self._notes.note(name, level, **fields)
+            case _:
+                assert_never(effect)
+
+    def _to_agent(self, line: bytes) -> None:
+        if self.agent is None:
+            self._notes.note("line_without_agent", "warning")
+            return
+        self.agent.outbox.put(line)
+
+    def _fire(self, key: Any) -> None:
+        self.feed(TimerFired(key))

@@ -1,0 +1,63 @@
+"""Our own stdin and stdout as trio streams.
+
+They work when they are pipes, sockets, terminals, files or /dev/null: trio reads and writes
+first and waits only after EAGAIN, which files never answer. The non-blocking mode belongs to
+the open file and may be shared with the program that started us, so it is put back at the end:
+trio's `FdStream` does that when it is closed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from acpbridge.errors import UsageFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READ_BYTES = 256 * 1024
+"""What one read asks for; a pipe gives at most what it holds, 64 KiB by default."""
+
+
+def check_stdio() -> None:
+    """See that 0 and 1 are open, and open 2 on /dev/null if it is not.
+
+    To be called before anything else is opened: a new descriptor takes the lowest free number,
+    and then the log would be written into somebody's pipe.
+
+    Raises:
+        UsageFault: stdin or stdout is not open.
+    """
+    try:
+        os.fstat(0)
+        os.fstat(1)
+    except OSError as error:
+        hint = "stdin and stdout must be open: an ACP client connects them"
+        raise UsageFault("stdio_closed", hint) from error
+    try:
+        os.fstat(2)
+    except OSError:
+        os.open(os.devnull, os.O_WRONLY)
+
+
+@contextmanager
+def own_stdio() -> Iterator[tuple[trio.lowlevel.FdStream, trio.lowlevel.FdStream]]:
+    """(stdin, stdout) on duplicates of descriptors 0 and 1, closed and restored at exit."""
+    with _stream(0) as stdin, _stream(1) as stdout:
+        yield stdin, stdout
+
+
+@contextmanager
+def _stream(fd: int) -> Iterator[trio.lowlevel.FdStream]:
+    was_blocking = os.get_blocking(fd)
+    stream = trio.lowlevel.FdStream(os.dup(fd))
+    try:
+        yield stream
+    finally:
+        stream.close()
+        # stdin and stdout may be one open file: the second stream saw the first one's mode.
+        os.set_blocking(fd, was_blocking)

@@ -1,0 +1,145 @@
+"""A real `acpbridge run` with a client's hands on its pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+SCRIPTED = (sys.executable, str(Path(__file__).parent / "agents" / "scripted.py"))
+BOUND_S = 30.0
+"""What should have happened by then has not happened."""
+
+Frame = dict[str, Any]
+
+
+class BridgeProcess:
+    """The process, the frames that it wrote so far, and its stderr."""
+
+    def __init__(self, process: trio.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.process = process
+        self._stdin, self._stdout = process.stdin, process.stdout
+        self._parts: list[bytes | bytearray] = []
+        self._last_id = 0
+        self.frames: list[Frame] = []
+        self.stderr = b""
+
+    async def drain_stderr(self) -> None:
+        assert self.process.stderr is not None
+        async for data in self.process.stderr:
+            self.stderr += data
+
+    async def write(self, data: bytes) -> None:
+        with trio.fail_after(BOUND_S):
+            await self._stdin.send_all(data)
+
+    async def ask(self, method: str, **params: Any) -> int:
+        """Send a request; returns its id."""
+        self._last_id += 1
+        frame = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
+        await self.write(json.dumps(frame, ensure_ascii=False).encode() + b"\n")
+        return self._last_id
+
+    async def prompt(self, text: str) -> int:
+        return await self.ask(
+            "session/prompt", sessionId="s-1", prompt=[{"type": "text", "text": text}]
+        )
+
+    async def answer(self, request_id: int) -> Frame:
+        """The response to a request of ours."""
+        return await self.until(lambda frame: frame.get("id") == request_id)
+
+    async def until(self, is_wanted: Callable[[Frame], bool]) -> Frame:
+        with trio.fail_after(BOUND_S):
+            seen = 0
+            while True:
+                for frame in self.frames[seen:]:
+                    if is_wanted(frame):
+                        return frame
+                seen = len(self.frames)
+                if not await self.read():
+                    raise AssertionError(f"stdout ended; last on stderr: {self.stderr[-500:]!r}")
+
+    async def read(self) -> bool:
+        """Take in what one read brings; False at the end."""
+        data = await self._stdout.receive_some(1 << 20)
+        self._parts.append(data)
+        if b"\n" in data:
+            # Joined once a line: a line of 20 MiB comes in hundreds of pieces.
+            *lines, rest = b"".join(self._parts).split(b"\n")
+            self._parts = [rest]
+            self.frames.extend(json.loads(line) for line in lines)
+        return bool(data)
+
+    async def begin(self) -> Frame:
+        """Initialize and open the session; returns initialize's result."""
+        initialized = await self.answer(
+            await self.ask("initialize", protocolVersion=1, clientCapabilities={})
+        )
+        await self.answer(await self.ask("session/new", cwd="/", mcpServers=[]))
+        return dict(initialized["result"])
+
+    async def close_stdin(self) -> None:
+        await self._stdin.aclose()
+
+    async def code(self) -> int:
+        """Its exit code, once it has ended."""
+        with trio.fail_after(BOUND_S):
+            return await self.process.wait()
+
+    def texts(self) -> list[str]:
+        """The texts of the agent's chunks, in order."""
+        return [
+            frame["params"]["update"]["content"]["text"]
+            for frame in self.frames
+            if frame.get("method") == "session/update"
+            and frame["params"]["update"]["sessionUpdate"] == "agent_message_chunk"
+        ]
+
+    def rss_bytes(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+
+@asynccontextmanager
+async def bridge(
+    *agent: str,
+    options: tuple[str, ...] = (),
+    environ: Mapping[str, str] | None = None,
+    reads_stderr: bool = True,
+) -> AsyncIterator[BridgeProcess]:
+    """Run `acpbridge run options -- agent`; kills what is left of it in the end."""
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", "acpbridge", "run", *options, "--", *agent],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **(environ or {})},
+    )
+    ours = BridgeProcess(process)
+    async with trio.open_nursery() as nursery:
+        if reads_stderr:
+            nursery.start_soon(ours.drain_stderr)
+        try:
+            yield ours
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + BOUND_S):
+                await process.wait()
+            nursery.cancel_scope.cancel()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                assert pipe is not None
+                await trio.aclose_forcefully(pipe)
