@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acpbridge.core import hold, identity, present, requests, work
+from acpbridge.core import answering, hold, identity, present, replies, requests, work
 from acpbridge.core.model import Bridge, Phase, Session, Stage, Trigger
 from acpbridge.wire import acp
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
@@ -12,8 +12,6 @@ from acpbridge.wire.lines import Oversize
 NOISE_CHARS_MAX = 200
 """Characters of a noise line that the log shows."""
 
-WORK_REQUESTS = ("fs/", "terminal/")
-
 
 def agent_frame(bridge: Bridge, frame: Frame) -> None:
     """Route one frame of the agent."""
@@ -21,6 +19,9 @@ def agent_frame(bridge: Bridge, frame: Frame) -> None:
         _response(bridge, frame)
         return
     session = identity.of_agent(bridge, frame.session) if frame.session else None
+    if session is not None and frame.session in session.left_ids:
+        _left_behind(bridge, session, frame)
+        return
     if session is not None and session.hold:
         _hold_more(bridge, session, frame)
         return
@@ -30,6 +31,18 @@ def agent_frame(bridge: Bridge, frame: Frame) -> None:
         _update(bridge, session, frame)
     elif frame.method == acp.CANCEL_REQUEST:
         requests.agent_took_back(bridge, frame)
+    else:
+        bridge.to_client(identity.toward_client(session, frame))
+
+
+def _left_behind(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """A fork has left this turn behind, cancelled and stuck: it is no work of the new one (R24)."""
+    if frame.kind is Kind.REQUEST and frame.method in requests.ASKS:
+        requests.answer_cancelled(bridge, frame)
+    elif frame.kind is Kind.REQUEST:
+        requests.asked(bridge, session, frame)
+    elif frame.method == acp.SESSION_UPDATE:
+        present.old_update(bridge, session, frame)
     else:
         bridge.to_client(identity.toward_client(session, frame))
 
@@ -52,7 +65,9 @@ def release_hold(bridge: Bridge, session: Session) -> None:
 
 def take_in(bridge: Bridge, session: Session, frame: Frame) -> None:
     """Take in a frame that was held (see `hold`)."""
-    if frame.kind is Kind.REQUEST:
+    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+        requests.answered(bridge, frame)
+    elif frame.kind is Kind.REQUEST:
         _request(bridge, session, frame)
     elif frame.method == acp.SESSION_UPDATE:
         _pass_update(bridge, session, frame)
@@ -60,11 +75,26 @@ def take_in(bridge: Bridge, session: Session, frame: Frame) -> None:
         bridge.to_client(identity.toward_client(session, frame))
 
 
+def release_dead(bridge: Bridge, session: Session) -> None:
+    """The agent died over the hold: what it said goes on, what it asked nobody can use."""
+    bridge.disarm("hold", session)
+    held, session.hold = session.hold, []
+    for frame in held:
+        if frame.kind is Kind.REQUEST:
+            bridge.count("dead_agent_request_dropped")
+        else:
+            take_in(bridge, session, frame)
+
+
 def _response(bridge: Bridge, frame: Frame) -> None:
     pending = bridge.pending.get(frame.id)
     session = bridge.sessions.get(pending.session) if pending else None
     after: list[Frame] = []
-    if session is not None and session.hold and pending is not None and pending.prompt is not None:
+    if session is not None and session.hold and pending is not None:
+        if pending.prompt is None:
+            # I6: what the agent said before this answer is held, so the answer is too.
+            _hold_more(bridge, session, frame)
+            return
         receipt = hold.answer(bridge, session, frame)
         if receipt is None:
             release_hold(bridge, session)
@@ -77,10 +107,7 @@ def _response(bridge: Bridge, frame: Frame) -> None:
 
 
 def _request(bridge: Bridge, session: Session | None, frame: Frame) -> None:
-    is_work = frame.method in (
-        acp.REQUEST_PERMISSION,
-        acp.ELICITATION_CREATE,
-    ) or frame.method.startswith(WORK_REQUESTS)
+    is_work = work.is_work_request(frame)
     if session is not None and is_work and not in_window(bridge, session):
         bridge.fire(session, Trigger.WORK, frame)
     requests.asked(bridge, session, frame)
@@ -92,15 +119,17 @@ def in_window(bridge: Bridge, session: Session) -> bool:
 
 
 def _update(bridge: Bridge, session: Session, frame: Frame) -> None:
-    if session.reviving:
+    if session.reviving in ("load", "resume"):
         _hidden(bridge, session, frame)
         return
-    if not in_window(bridge, session):
-        kind = hold.receipt_kind(bridge, session, frame)
-        if kind:
-            hold.begin(bridge, session, frame, kind)
-            return
-    _pass_update(bridge, session, frame)
+    kind = "" if in_window(bridge, session) else work.receipt_kind(bridge, frame)
+    prompt = session.newest_open() if kind else None
+    if prompt is not None:
+        hold.begin(bridge, session, prompt, frame, kind)
+    elif not kind or not answering.late_receipt(bridge, session, kind):
+        _pass_update(bridge, session, frame)
+        # Not for a frame that was held: more of the same step may follow it.
+        _consider_fast(bridge, session)
 
 
 def _hidden(bridge: Bridge, session: Session, frame: Frame) -> None:
@@ -127,8 +156,6 @@ def _pass_update(bridge: Bridge, session: Session, frame: Frame) -> None:
             prompt.usage = True
     _learn(bridge, session, frame)
     present.update(bridge, session, frame)
-    if trigger is Trigger.CHUNK and session.phase is Phase.RUNNING:
-        _consider_fast(bridge, session)
 
 
 def _learn(bridge: Bridge, session: Session, frame: Frame) -> None:
@@ -146,16 +173,19 @@ def _consider_fast(bridge: Bridge, session: Session) -> None:
     """From here on plain chunks of this turn need no thought, until anything else happens."""
     owner = session.owner()
     settled = (
-        owner is not None
+        session.phase is Phase.RUNNING
+        and owner is not None
         and owner.worked
         and owner.shown
         and len(session.at_agent) == 1
         and owner.stage is Stage.WRITTEN
         and session.turn is not None
+        and not session.turn.echoing
         and session.agent_id == session.id
         and not session.muted
         and not session.cancel_due
         and not session.paced
+        and not bridge.client_gone
     )
     # An empty head is a receipt text without a literal beginning: every chunk needs a look.
     if settled and b"" not in bridge.agent.receipt_heads:
@@ -168,8 +198,12 @@ def agent_garbled(bridge: Bridge, fault: Malformed | Oversize) -> None:
         text = fault.raw[:NOISE_CHARS_MAX].decode(errors="replace")
         bridge.note("agent_noise", "warning", reason=fault.message, line=text)
         return
-    known = salvage(fault.head)
+    known = salvage(fault.head, fault.tail)
     bridge.note("agent_line_too_long", "error", bytes=fault.size_bytes, method=known.method)
+    if known.kind is Kind.REQUEST:
+        # The client never sees it, so nobody else would answer it.
+        text = f"The request has {fault.size_bytes} bytes, over the limit (line_bytes_max)."
+        bridge.to_agent(replies.refusal(known.id, "frame-too-large", text))
     if known.kind in (Kind.RESPONSE, Kind.ERROR) or known.kind is None:
         _answer_too_long(bridge, known.id, fault.size_bytes)
 

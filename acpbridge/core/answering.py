@@ -5,11 +5,12 @@ Handlers of the transition table, beside those of `turn.py`; the judgement itsel
 
 from __future__ import annotations
 
-from acpbridge.core import answers, present, prompts, queue, replies
+from acpbridge.core import answers, cancel, present, prompts, queue, replies
 from acpbridge.core.answers import Verdict
 from acpbridge.core.model import Bridge, Cause, Phase, Prompt, Session, Stage, Trigger, Turn
 from acpbridge.core.openings import refuse_queue
 from acpbridge.core.turn import complete, remember_end
+from acpbridge.core.work import watch_quiet
 from acpbridge.wire import acp, splice
 from acpbridge.wire.frame import Frame, Kind
 
@@ -26,11 +27,14 @@ def answered(bridge: Bridge, session: Session, cause: Cause) -> None:
         verdict = Verdict.REAL
     if verdict in (Verdict.WEDGED, Verdict.POISONED) and cause.taken_back:
         # R24: a second time it is answered with what the agent said.
-        if verdict is Verdict.WEDGED:
-            _wedge(bridge, session, "again")
-        verdict = Verdict.REAL
+        verdict = Verdict.WEDGE_ANSWERED if verdict is Verdict.WEDGED else Verdict.REAL
+    if verdict is Verdict.WEDGE_ANSWERED:
+        _wedge(bridge, session, "answered")
     _ACTIONS[verdict](bridge, session, cause)
-    queue.feed_starved(bridge)
+    if session.phase is Phase.WEDGED:
+        # Also where the answer itself went out: what waits behind it needs the recovery.
+        _leave_turn(bridge, session)
+        bridge.fire(session, Trigger.WANT)
 
 
 def _believe(bridge: Bridge, session: Session, prompt: Prompt) -> None:
@@ -73,7 +77,9 @@ def _note_result(
         bridge.usage_seen = True
     if session.phase is Phase.CANCELLING and session.cancel_unanswered:
         session.crossed = stop != acp.CANCELLED
-    session.cancel_unanswered = False
+    if not prompt.command:
+        # Hermes answers a command beside its turns, in a wedged or poisoned session too.
+        session.cancel_unanswered = False
     if stop == acp.CANCELLED and not prompt.cancelled:
         bridge.note("cancelled_without_cancel", "warning", session=session.id)
 
@@ -99,16 +105,25 @@ def _bind(bridge: Bridge, session: Session, prompt: Prompt, stage: Stage) -> Non
         if stage is Stage.KEPT:
             session.ghosts.append(prompt.text)
         present.answer(bridge, session, prompt, line, acp.CANCELLED)
-        prompts.settle_or_stay(bridge, session)
+        if session.at_agent:
+            prompts.settle_or_stay(bridge, session)
+            return
+        assert session.turn is not None
+        # The receipt names a turn that nobody owns: the cancel, sent or still to be sent, is its
+        # cancel, and its marker or silence ends it (R18).
+        session.turn.last_work_s = bridge.now
+        cancel.try_cancel(bridge, session)
+        watch_quiet(bridge, session)
         return
-    bridge.running -= 1
+    if prompt.stage is Stage.WRITTEN:
+        bridge.running -= 1
     prompt.stage = stage
     prompt.answer = None
     bridge.persist(prompt, session, "started", f"receipt: {prompt.receipt}")
     if session.turn is not None:
         session.turn.content = session.turn.marked = False
         session.turn.last_work_s = bridge.now
-    if session.owner() is None and session.phase is not Phase.CANCELLING:
+    if session.owner() is None and session.phase is Phase.RUNNING:
         session.phase = Phase.HELD
     queue.watch(bridge, session)
 
@@ -139,6 +154,21 @@ def _doubt(bridge: Bridge, session: Session, prompt: Prompt, grace_s: float) -> 
         session.phase = Phase.HELD
 
 
+def late_receipt(bridge: Bridge, session: Session, kind: str) -> bool:
+    """A receipt text behind the doubted answer that it belongs to: a receipt after all (R10).
+
+    Whether there is such an answer; the text then was the agent's "I have your message".
+    """
+    prompt = next((one for one in session.at_agent if one.stage is Stage.DOUBTED), None)
+    if prompt is None:
+        return False
+    prompt.receipt = kind
+    bridge.disarm("grace", session)
+    bridge.count("receipt_text_dropped")
+    answered(bridge, session, prompt)
+    return True
+
+
 def grace_over(bridge: Bridge, session: Session, cause: Cause) -> None:
     """No work came: the doubted answers go out as they came (R11, R12)."""
     for prompt in [one for one in session.at_agent if one.stage is Stage.DOUBTED]:
@@ -157,23 +187,19 @@ def _wedged_by_cancel(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """R24: the agent's error for a cancelled prompt is `cancelled`, and the session is wedged."""
     line = replies.completion(prompt.id, acp.CANCELLED, completion="marked")
     present.answer(bridge, session, prompt, line, acp.CANCELLED)
-    _leave_turn(bridge, session)
     _wedge(bridge, session, "cancel")
-    bridge.fire(session, Trigger.WANT)
 
 
 def _wedged_unrun(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """R24: nothing of this prompt ran; it goes once more when the session is recovered."""
     prompt.taken_back += 1
     queue.take_back(bridge, session, prompt, "the session is wedged")
-    _leave_turn(bridge, session)
     _wedge(bridge, session, "error")
-    bridge.fire(session, Trigger.WANT)
 
 
 def _leave_turn(bridge: Bridge, session: Session) -> None:
     session.turn = None
-    session.muted = session.cancel_due = False
+    session.cancel_due = False
     for name in ("quiet", "marker", "settle", "cancel"):
         bridge.disarm(name, session)
 
@@ -203,6 +229,7 @@ _ACTIONS = {
     Verdict.SUSPECT: _doubt_suspect,
     Verdict.WEDGE_CANCELLED: _wedged_by_cancel,
     Verdict.WEDGED: _wedged_unrun,
+    Verdict.WEDGE_ANSWERED: _believe,
     Verdict.POISONED: _poisoned,
     Verdict.LOST: _lost,
 }

@@ -33,6 +33,8 @@ class Verdict(Enum):
     """The wedging error on the cancelled prompt: cancelled, and the session is wedged (R24)."""
     WEDGED = "wedged"
     """The session is wedged and nothing of this prompt ran (R24)."""
+    WEDGE_ANSWERED = "wedge_answered"
+    """The wedging error after work, or a second time: its answer, and the session is wedged."""
     POISONED = "poisoned"
     """An unasked `cancelled` that a cancel before it caused (R21)."""
     LOST = "lost"
@@ -55,7 +57,7 @@ def judge(bridge: Bridge, session: Session, prompt: Prompt) -> Verdict:
         return Verdict.REAL
     if prompt.receipt:
         return _judge_receipt(bridge, session, prompt)
-    if prompt.command or prompt.cancelled or session.phase is Phase.CANCELLING:
+    if prompt.command or prompt.cancelled or session.phase in (Phase.CANCELLING, Phase.WEDGED):
         return Verdict.REAL
     if not prompt.worked:
         return Verdict.EMPTY
@@ -86,7 +88,7 @@ def _judge_error(bridge: Bridge, prompt: Prompt, frame: Frame) -> Verdict:
     if any(code == listed and part in said for listed, part in bridge.agent.wedge_errors):
         if prompt.cancelled:
             return Verdict.WEDGE_CANCELLED
-        return Verdict.REAL if prompt.worked else Verdict.WEDGED
+        return Verdict.WEDGE_ANSWERED if prompt.worked else Verdict.WEDGED
     reason = data.get("reason") if isinstance(data, dict) else None
     if reason in bridge.agent.busy_reasons and not prompt.worked and not prompt.cancelled:
         return Verdict.BUSY
@@ -94,16 +96,18 @@ def _judge_error(bridge: Bridge, prompt: Prompt, frame: Frame) -> Verdict:
 
 
 def _judge_receipt(bridge: Bridge, session: Session, prompt: Prompt) -> Verdict:
+    # A redirect has run, and a session that works is not wedged: neither must be sent again.
+    unrun = prompt.receipt == "queued" and not prompt.worked
     alone = all(other is prompt for other in session.at_agent)
-    if prompt.after_cancel and alone and bridge.agent.wedge_errors:
-        return Verdict.WEDGED
+    if unrun and prompt.after_cancel and alone and bridge.agent.wedge_errors:
+        return Verdict.WEDGE_CANCELLED if prompt.cancelled else Verdict.WEDGED
     return Verdict.QUEUED if prompt.receipt == "queued" else Verdict.REDIRECTED
 
 
 def _is_poisoned(bridge: Bridge, prompt: Prompt) -> bool:
     return (
         bridge.agent.late_cancel_poisons
-        and prompt.after_crossing
+        and (prompt.after_crossing or prompt.after_cancel)
         and not prompt.worked
         and not prompt.cancelled
     )

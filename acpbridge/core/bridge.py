@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from acpbridge.core import cancel, client_side, ending, queue, recovery, work
+from acpbridge.core import cancel, client_side, ending, life, queue, recovery, work
 from acpbridge.core.agent_side import agent_frame, agent_garbled, release_hold
 from acpbridge.core.effects import Effect, ToClient
 from acpbridge.core.events import (
@@ -56,7 +56,7 @@ def start(
 def begin(bridge: Bridge, now_s: float) -> list[Effect]:
     """The effects with which a bridge begins: the agent is started."""
     bridge.now = now_s
-    recovery.start(bridge)
+    life.start(bridge)
     return _taken(bridge)
 
 
@@ -74,11 +74,15 @@ def step(bridge: Bridge, now_s: float, event: Event) -> list[Effect]:
     bridge.now = now_s
     bridge.fast.clear()
     _take_in(bridge, event)
+    if bridge.waiting:
+        client_side.flush_waiting(bridge)
     if bridge.settled:
         bridge.settled = False
         if bridge.wedged:
             recovery.mend_wedged(bridge)
         ending.check(bridge)
+    if bridge.starved:
+        queue.feed_starved(bridge)
     return _taken(bridge)
 
 
@@ -106,10 +110,10 @@ def _take_in(bridge: Bridge, event: Event) -> None:
             if run == bridge.run:
                 agent_garbled(bridge, garbled)
         case AgentStarted(run=run):
-            recovery.started(bridge, run)
+            life.started(bridge, run)
             client_side.flush_waiting(bridge)
         case AgentExited(run=run, reason=reason):
-            recovery.exited(bridge, run, reason)
+            life.exited(bridge, run, reason)
         case ClientClosed():
             ending.client_closed(bridge)
         case StopAsked(reason=reason):
@@ -151,6 +155,6 @@ _SESSION_TIMERS: dict[str, Callable[[Bridge, Session], None]] = {
 }
 
 _BRIDGE_TIMERS: dict[str, Callable[[Bridge], None]] = {
-    "restart": recovery.restart_late,
+    "restart": life.restart_late,
     "finish": ending.finish_late,
 }

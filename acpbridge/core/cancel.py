@@ -6,7 +6,7 @@ running turn ends with the agent's own answer, and one cancel per turn goes to t
 
 from __future__ import annotations
 
-from acpbridge.core import identity, present, prompts, replies
+from acpbridge.core import identity, openings, present, prompts, queue, replies
 from acpbridge.core.model import (
     Bridge,
     Cause,
@@ -15,7 +15,6 @@ from acpbridge.core.model import (
     Session,
     Stage,
     Trigger,
-    Turn,
 )
 from acpbridge.core.requests import cancel_open_asks, forward, send
 from acpbridge.core.work import watch_quiet
@@ -29,6 +28,9 @@ def cancel_session(bridge: Bridge, session: Session, frame: Frame | None) -> Non
     drop_queue(bridge, session)
     session.cancel_line = identity.toward_agent(session, frame) if frame else _cancel_line(session)
     bridge.fire(session, Trigger.CANCEL)
+    if session.queue:
+        # A load or resume that stood behind a prompt stands behind nothing now (R4).
+        bridge.fire(session, Trigger.WANT)
 
 
 def _cancel_line(session: Session) -> bytes:
@@ -48,6 +50,11 @@ def drop_queued(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     session.queue.remove(prompt)
     session.queue_bytes -= len(prompt.frame.raw)
     bridge.queue_bytes -= len(prompt.frame.raw)
+    _answer_unsent(bridge, session, prompt)
+
+
+def _answer_unsent(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+    """Nothing of it was sent: it is `cancelled`, or undelivered if the client leaves now (R20)."""
     prompt.cancelled = True
     bridge.persist(prompt, session, "cancelled", "cancelled before it was sent")
     session.dropped.append((bridge.now, prompt))
@@ -62,11 +69,7 @@ def cancel_nothing(bridge: Bridge, session: Session, cause: Cause) -> None:
 
 
 def cancel_again(bridge: Bridge, session: Session, cause: Cause) -> None:
-    """One cancel per turn is enough; a prompt not yet written is not written any more."""
-    owner = session.owner()
-    if owner is not None and owner.stage is Stage.SENDING:
-        _drop_unwritten(bridge, session, owner)
-        return
+    """One cancel per turn is enough."""
     bridge.note("cancel_swallowed", session=session.id, phase=session.phase.value)
 
 
@@ -84,6 +87,8 @@ def cancel_held(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The agent has answered: what is only doubted goes out, what is bound is cancelled."""
     doubted = [one for one in session.at_agent if one.stage is Stage.DOUBTED]
     bound = [one for one in session.at_agent if one.stage is not Stage.DOUBTED]
+    for prompt in doubted:
+        prompt.cancelled = True
     if doubted:
         bridge.disarm("grace", session)
         bridge.fire(session, Trigger.GRACE)
@@ -101,9 +106,7 @@ def cancel_ownerless(bridge: Bridge, session: Session, cause: Cause) -> None:
 
 def _drop_unwritten(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """Its bytes have not gone and will not: the cancel is its answer, and goes nowhere else."""
-    prompt.cancelled = True
-    line = replies.completion(prompt.id, acp.CANCELLED)
-    present.answer(bridge, session, prompt, line, acp.CANCELLED)
+    _answer_unsent(bridge, session, prompt)
     prompts.settle_or_stay(bridge, session)
 
 
@@ -124,10 +127,13 @@ def _begin(bridge: Bridge, session: Session) -> None:
     """A turn is to be stopped: from here to its end the session is Cancelling (R18)."""
     session.phase = Phase.CANCELLING
     session.muted = session.muted or bridge.client.hides_cancelled_work
-    if session.turn is None:
-        session.turn = Turn(bridge.now, bridge.now)
+    assert session.turn is not None
     cancel_open_asks(bridge, session)
     session.cancel_due = True
+    # The clock of an ownerless turn may run for the longer quiet of a turn that nobody stops.
+    session.turn.watched = False
+    # Silence before the cancel says nothing of how long the agent needs to stop.
+    session.turn.last_work_s = bridge.now
     # The timer is armed before the write: a write that blocks must not escape it.
     bridge.arm("settle", session, bridge.policy.cancel_settle_s)
     try_cancel(bridge, session)
@@ -156,8 +162,14 @@ def stop_ghost(bridge: Bridge, session: Session) -> None:
     """R19: a cancelled prompt runs after all: one more cancel, and nothing of it is shown."""
     session.ghost_runs = True
     session.cancel_line = _cancel_line(session)
+    owner = session.owner()
+    if owner is not None and owner.stage is Stage.SENDING:
+        # Its bytes have not gone: it waits for the end of what runs now.
+        queue.take_back(bridge, session, owner, "a cancelled prompt runs before it")
+    muted = session.muted
     _begin(bridge, session)
-    session.muted = True
+    # Only the ghost is hidden; what else runs in this turn the client has not cancelled.
+    session.muted = muted
 
 
 def settle_failed(bridge: Bridge, session: Session, cause: Cause) -> None:
@@ -167,7 +179,6 @@ def settle_failed(bridge: Bridge, session: Session, cause: Cause) -> None:
     session.wedged_by = "settle"
     session.cancel_due = False
     session.turn = None
-    session.muted = False
     for name in ("quiet", "marker", "cancel", "grace"):
         bridge.disarm(name, session)
     bridge.note("session_wedged", "warning", session=session.id, why="settle")
@@ -193,9 +204,11 @@ def cancel_request(bridge: Bridge, frame: Frame) -> None:
     wire_id = wire_ids[0]
     found = _prompt_of(bridge, wire_id)
     if found is None:
-        line = frame.raw if wire_id == id_ else splice.replace(frame.raw, span, wire_id)
-        if wire_id in bridge.pending:
-            bridge.to_agent(line)
+        pending = bridge.pending.get(wire_id)
+        if pending is not None:
+            line = frame.raw if wire_id == id_ else splice.replace(frame.raw, span, wire_id)
+            # Behind the request itself, where that waits out the gap around a cancel.
+            send(bridge, bridge.sessions.get(pending.session), line)
         return
     session, prompt = found
     if prompt.stage is Stage.QUEUED:
@@ -203,7 +216,7 @@ def cancel_request(bridge: Bridge, frame: Frame) -> None:
         bridge.fire(session, Trigger.WANT)
     elif prompt.stage is Stage.WRITTEN and bridge.agent.honours_cancel_request:
         _pass_to_prompt(bridge, session, prompt, splice.replace(frame.raw, span, wire_id))
-    elif prompt.stage is not Stage.ENDED:
+    else:
         session.cancel_line = _cancel_line(session)
         bridge.fire(session, Trigger.CANCEL)
 
@@ -235,10 +248,13 @@ def close_session(bridge: Bridge, session: Session, frame: Frame) -> None:
     running = session.phase not in (Phase.IDLE, Phase.LOST, Phase.TRAILING)
     if running or session.queue:
         cancel_session(bridge, session, None)
-    if session.phase is not Phase.LOST:
+    no_agent_knows = session.phase is Phase.LOST and not session.reviving
+    if not no_agent_knows or frame.method == acp.SESSION_DELETE:
         forward(bridge, session, frame)
         return
     # A session that no live agent knows has nothing left to close there.
-    wire_id = present.take_id(bridge, frame.id)
+    openings.refuse_queue(bridge, session, "session-lost", "The session was closed")
+    present.release_paced(bridge, session)
+    wire_id = present.id_of(bridge, frame)
     present.respond(bridge, wire_id, codec.result(frame.id, {}))
     identity.forget(bridge, session)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from acpbridge.core import (
     cancel,
     identity,
+    life,
     openings,
     present,
     queue,
-    recovery,
     replies,
     requests,
 )
-from acpbridge.core.model import AgentState, Bridge, Phase, Session, Trigger
-from acpbridge.wire import acp, codec
+from acpbridge.core.model import AgentState, Bridge, Phase, Prompt, Session, Trigger
+from acpbridge.wire import acp, codec, scan
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
 from acpbridge.wire.ids import salvage
 from acpbridge.wire.lines import Oversize
@@ -31,22 +33,29 @@ def client_frame(bridge: Bridge, frame: Frame) -> None:
         _notification(bridge, frame)
     elif frame.method == acp.SESSION_PROMPT and frame.session:
         queue.admit(bridge, frame)
+        _wake_agent(bridge)
     else:
         _request(bridge, frame)
 
 
 def _cancel_request(bridge: Bridge, frame: Frame) -> None:
-    waits = [one for one in bridge.waiting if requests.is_meant(frame, one)]
-    for one in waits:
-        bridge.waiting.remove(one)
-        line = codec.error(one.id, acp.REQUEST_CANCELLED, "Cancelled before it was sent.")
-        bridge.to_client(line)
-    if not waits:
-        cancel.cancel_request(bridge, frame)
+    places: list[deque[Frame] | deque[Prompt | Frame]] = [bridge.waiting]
+    for session in bridge.sessions.values():
+        places += (session.waiting, session.queue)
+    for place in places:
+        for one in place:
+            if isinstance(one, Frame) and requests.is_meant(bridge, frame, one):
+                place.remove(one)
+                wire_id = present.id_of(bridge, one)
+                text = f"{one.method} was cancelled before it was sent."
+                line = codec.error(one.id, acp.REQUEST_CANCELLED, text)
+                present.respond(bridge, wire_id, line)
+                return
+    cancel.cancel_request(bridge, frame)
 
 
 def _notification(bridge: Bridge, frame: Frame) -> None:
-    session = bridge.sessions.get(frame.session) if frame.session else None
+    session = _known(bridge, frame)
     if frame.method == acp.SESSION_CANCEL and session is not None:
         cancel.cancel_session(bridge, session, frame)
         return
@@ -54,7 +63,7 @@ def _notification(bridge: Bridge, frame: Frame) -> None:
         # Nobody has prompted in it: there is nothing to cancel (R16).
         bridge.note("cancel_swallowed", session=frame.session, phase="unknown")
         return
-    if not _is_up(bridge):
+    if not _is_up(bridge) or (session is not None and session.phase is Phase.LOST):
         _wait(bridge, session, frame)
         return
     requests.send(bridge, session, identity.toward_agent(session, frame))
@@ -70,7 +79,7 @@ def _request(bridge: Bridge, frame: Frame) -> None:
     if frame.method in requests.LOADS and session is not None:
         _load(bridge, session, frame)
     elif session is not None and frame.method in ENDINGS:
-        cancel.close_session(bridge, session, frame)
+        _end(bridge, session, frame)
     elif not _is_up(bridge) or (session is not None and session.phase is Phase.LOST):
         _wait(bridge, session, frame)
     else:
@@ -82,20 +91,43 @@ def _session_for(bridge: Bridge, frame: Frame) -> Session | None:
         return None
     if frame.method in requests.LOADS:
         return identity.session_of(bridge, frame.session)
+    return _known(bridge, frame)
+
+
+def _known(bridge: Bridge, frame: Frame) -> Session | None:
+    """The session that the client means, by its own id for it or by the agent's."""
     return bridge.sessions.get(frame.session) or bridge.by_agent_id.get(frame.session)
+
+
+def _end(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """R20: close and delete go through at once, unless there is no agent to delete it."""
+    if frame.method == acp.SESSION_DELETE and not _is_up(bridge):
+        cancel.drop_queue(bridge, session)
+        _wait(bridge, None, frame)
+        return
+    cancel.close_session(bridge, session, frame)
 
 
 def _load(bridge: Bridge, session: Session, frame: Frame) -> None:
     """R4: a load waits for the turn and the queue before it, in the queue's own order."""
-    if not session.queue and session.phase in (Phase.IDLE, Phase.LOST) and _is_up(bridge):
+    is_free = session.phase in (Phase.IDLE, Phase.LOST) and not session.reviving
+    if not session.queue and is_free and _is_up(bridge):
         requests.forward_load(bridge, session, frame)
         return
     if len(session.queue) >= bridge.policy.queue_prompts_max:
         why = "Too much waits in this session already (queue_prompts_max)"
         openings.refuse_frame(bridge, frame, "queue-full", why)
         return
+    present.reserve_id(bridge, frame)
     session.queue.append(frame)
     bridge.fire(session, Trigger.WANT)
+    _wake_agent(bridge)
+
+
+def _wake_agent(bridge: Bridge) -> None:
+    """What waits in a session that the dead agent never knew needs a living one all the same."""
+    if bridge.agent_state is AgentState.DEAD:
+        life.start_again(bridge)
 
 
 def _is_up(bridge: Bridge) -> bool:
@@ -110,11 +142,12 @@ def _wait(bridge: Bridge, session: Session | None, frame: Frame) -> None:
         why = "Too much waits for the agent already (waiting_frames_max)"
         openings.refuse_frame(bridge, frame, "queue-full", why)
         return
+    present.reserve_id(bridge, frame)
     waiting.append(frame)
     if session is not None and lost:
         bridge.fire(session, Trigger.WANT)
-    elif bridge.agent_state is AgentState.DEAD:
-        recovery.start_again(bridge)
+    else:
+        _wake_agent(bridge)
 
 
 def flush_waiting(bridge: Bridge) -> None:
@@ -122,7 +155,7 @@ def flush_waiting(bridge: Bridge) -> None:
     while bridge.waiting and _is_up(bridge):
         client_frame(bridge, bridge.waiting.popleft())
     if _is_up(bridge):
-        recovery.wake_sessions(bridge)
+        life.wake_sessions(bridge)
 
 
 def gap_over(bridge: Bridge, session: Session) -> None:
@@ -138,7 +171,7 @@ def client_garbled(bridge: Bridge, fault: Malformed | Oversize) -> None:
         bridge.note("client_line_refused", "warning", reason=fault.message)
         bridge.to_client(codec.error(fault.id, fault.code, fault.message))
         return
-    known = salvage(fault.head)
+    known = salvage(fault.head, fault.tail)
     bridge.note("client_line_too_long", "warning", bytes=fault.size_bytes, method=known.method)
     if known.kind in (Kind.RESPONSE, Kind.ERROR):
         _answer_too_long(bridge, known.id, fault.size_bytes)
@@ -147,7 +180,21 @@ def client_garbled(bridge: Bridge, fault: Malformed | Oversize) -> None:
         f"The line has {fault.size_bytes} bytes and the limit is "
         f"{bridge.policy.line_bytes_max} (line_bytes_max); send less or raise the limit."
     )
+    session = _named_in(bridge, fault.head)
+    if known.method == acp.SESSION_PROMPT and session is not None:
+        present.refuse_unread(bridge, session, known.id, "frame-too-large", text)
+        return
     bridge.to_client(replies.refusal(known.id, "frame-too-large", text))
+
+
+def _named_in(bridge: Bridge, head: bytes) -> Session | None:
+    """The session that a cut-off line names, where its params begin with it, as most do."""
+    for name, span, _ in scan.walk(head, 0):
+        if name == "params":
+            for inner, _, value in scan.walk(head, head.find(b":", span[1]) + 1):
+                if inner == "sessionId" and value is not None:
+                    return bridge.sessions.get(scan.decode_string(head[value[0] : value[1]]))
+    return None
 
 
 def _answer_too_long(bridge: Bridge, id_: RpcId, size_bytes: int) -> None:

@@ -1,10 +1,16 @@
-"""The end: stdin EOF, a stop signal, and what becomes of a turn that still runs (R20, R23)."""
+"""The end: stdin EOF, a stop signal, and what becomes of a turn that still runs (R20, R23).
+
+Whatever ends the bridge, every request that the client can still hear of is answered (I1).
+"""
 
 from __future__ import annotations
 
-from acpbridge.core import requests
+from acpbridge.core import openings, present, requests
 from acpbridge.core.effects import Finish, StopAgent
 from acpbridge.core.model import AgentState, Bridge, Prompt
+
+EXIT_STOPPED = 0
+EXIT_AGENT = 3
 
 
 def client_closed(bridge: Bridge) -> None:
@@ -13,15 +19,19 @@ def client_closed(bridge: Bridge) -> None:
         return
     bridge.client_gone = True
     _undeliver(bridge)
-    for shown_id, request in list(bridge.requests.items()):
-        if not request.settled:
-            requests.settle_request(bridge, shown_id)
-    if bridge.policy.on_disconnect == "finish" and bridge.running:
-        bridge.closing = "client closed; the running turn is finished"
-        bridge.note("finishing", turns=bridge.running)
+    for shown_id in list(bridge.requests):
+        requests.settle_request(bridge, shown_id)
+    if bridge.policy.on_disconnect == "finish" and _turns(bridge):
+        bridge.closing = bridge.closing or "client closed; the running turn is finished"
+        bridge.note("finishing", turns=_turns(bridge))
         bridge.arm("finish", None, bridge.policy.finish_max_s)
         return
     stop(bridge, "client closed")
+
+
+def _turns(bridge: Bridge) -> int:
+    """How many sessions have a prompt of ours at the agent, under a receipt or not."""
+    return sum(bool(session.at_agent) for session in bridge.sessions.values())
 
 
 def _undeliver(bridge: Bridge) -> None:
@@ -41,17 +51,37 @@ def stop(bridge: Bridge, reason: str) -> None:
     """End: nothing is started, recovered or sent any more; the agent is stopped."""
     bridge.closing = bridge.closing or reason
     bridge.note("stopping", reason=reason)
+    fail_waiting(bridge, f"The bridge is ending ({reason})")
     if bridge.agent_state is AgentState.DEAD:
-        bridge.out.append(Finish(bridge.exit_code or 0))
-        return
-    if bridge.agent_state is not AgentState.STOPPING:
+        finish(bridge, EXIT_STOPPED)
+    elif bridge.agent_state is not AgentState.STOPPING:
         bridge.agent_state = AgentState.STOPPING
         bridge.out.append(StopAgent(bridge.run))
 
 
+def fail_waiting(bridge: Bridge, why: str) -> None:
+    """Nothing that waits will be sent: the client is told so, as long as it is there."""
+    if bridge.client_gone:
+        return
+    for session in list(bridge.sessions.values()):
+        openings.refuse_queue(bridge, session, "agent-exited", why)
+    while bridge.waiting:
+        openings.refuse_frame(bridge, bridge.waiting.popleft(), "agent-exited", why)
+
+
+def finish(bridge: Bridge, code: int) -> None:
+    """The last effect of all, once; responses that waited out a gap go before it."""
+    if bridge.exit_code is not None:
+        return
+    bridge.exit_code = code
+    for session in bridge.sessions.values():
+        present.release_paced(bridge, session)
+    bridge.out.append(Finish(code))
+
+
 def check(bridge: Bridge) -> None:
     """A turn has ended: the last one ends the bridge, where the client is gone."""
-    if bridge.client_gone and bridge.closing and not bridge.running:
+    if bridge.client_gone and bridge.closing and not _turns(bridge):
         bridge.disarm("finish", None)
         stop(bridge, "the last turn has ended")
 

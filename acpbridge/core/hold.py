@@ -8,29 +8,12 @@ agent's receipt: it alone is dropped, the rest goes on in order.
 from __future__ import annotations
 
 from acpbridge.core import answers
-from acpbridge.core.model import Bridge, Session
-from acpbridge.wire import acp
+from acpbridge.core.model import Bridge, Prompt, Session
 from acpbridge.wire.frame import Frame, Kind
 
 
-def receipt_kind(bridge: Bridge, session: Session, frame: Frame) -> str:
-    """The kind of receipt that this chunk reads like, or ""."""
-    if frame.variant not in (acp.AGENT_MESSAGE_CHUNK, acp.AGENT_THOUGHT_CHUNK):
-        return ""
-    profile = bridge.agent
-    if not profile.receipt_heads or session.newest_open() is None:
-        return ""
-    if frame.plain and not frame.raw.startswith(profile.receipt_heads, frame.text_at):
-        return ""
-    content = frame.update.get("content")
-    text = content.get("text") if isinstance(content, dict) else None
-    return profile.receipt_kind(text) if isinstance(text, str) else ""
-
-
-def begin(bridge: Bridge, session: Session, frame: Frame, kind: str) -> None:
+def begin(bridge: Bridge, session: Session, prompt: Prompt, frame: Frame, kind: str) -> None:
     """Hold the chunk; what it would be is noted on the prompt that it may answer."""
-    prompt = session.newest_open()
-    assert prompt is not None
     prompt.receipt = kind
     session.hold.append(frame)
     bridge.arm("hold", session, bridge.policy.receipt_hold_s)

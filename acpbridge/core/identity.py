@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from acpbridge.core.model import Bridge, Phase, Session
+from acpbridge.core.phases import SESSION_TIMERS
 from acpbridge.profiles import AgentProfile
 from acpbridge.wire import codec, scan, splice
 from acpbridge.wire.frame import Frame
@@ -20,18 +21,20 @@ def session_of(bridge: Bridge, client_id: str) -> Session:
     if session is None:
         session = bridge.by_agent_id.get(client_id)
     if session is None:
+        _forget_idle(bridge)
         session = Session(id=client_id, agent_id=client_id)
         bridge.sessions[client_id] = session
-        _forget_idle(bridge)
     return session
 
 
 def _forget_idle(bridge: Bridge) -> None:
-    """Keep the number of remembered sessions in its limit; the oldest idle one goes."""
-    if len(bridge.sessions) <= bridge.policy.sessions_max:
+    """Make room for one more session within the limit; the oldest idle one goes."""
+    if len(bridge.sessions) < bridge.policy.sessions_max:
         return
     for session in bridge.sessions.values():
-        if session.phase is Phase.IDLE and not session.queue and not session.at_agent:
+        open_ = session.queue or session.at_agent or session.paced or session.loading
+        # Only we know which of the agent's sessions an alias stands for (R25).
+        if session.phase is Phase.IDLE and not open_ and not session.generation:
             forget(bridge, session)
             bridge.note("session_forgotten", session=session.id)
             return
@@ -40,6 +43,9 @@ def _forget_idle(bridge: Bridge) -> None:
 def forget(bridge: Bridge, session: Session) -> None:
     """Drop what is remembered of a session that ended at the agent."""
     bridge.sessions.pop(session.id, None)
+    for name in SESSION_TIMERS:
+        # Another session may come under this id, and must not be woken by this one's clocks.
+        bridge.disarm(name, session)
     for agent_id in [key for key, value in bridge.by_agent_id.items() if value is session]:
         del bridge.by_agent_id[agent_id]
 
@@ -91,6 +97,16 @@ def toward_agent(session: Session | None, frame: Frame) -> bytes:
     return splice.with_session(frame.raw, session.agent_id)
 
 
+def without_argument_keys(bridge: Bridge, frame: Frame, line: bytes) -> bytes:
+    """A client's line without those `_meta` keys that this agent would take as arguments."""
+    keys = bridge.agent.argument_meta_keys
+    meta = frame.params.get("_meta")
+    if not isinstance(meta, dict) or keys.isdisjoint(meta):
+        return line
+    bridge.note("meta_keys_dropped", keys=sorted(keys & meta.keys()))
+    return splice.without_members(line, ("params", "_meta"), keys)
+
+
 def toward_client(session: Session | None, frame: Frame) -> bytes:
     """An agent's frame with the id that the client knows; its own bytes where nothing differs."""
     if session is None or session.id == frame.session:
@@ -98,19 +114,57 @@ def toward_client(session: Session | None, frame: Frame) -> bytes:
     return splice.with_session(frame.raw, session.id)
 
 
+def own_provenance(bridge: Bridge, session: Session, line: bytes, *holder: str) -> bytes:
+    """A line for the client in which the agent's proof of the session names the client's id.
+
+    `holder` leads to the object with the profile's `provenance`. A client that compares, as this
+    bridge does with a load's answer (R25), must not take the session for another one.
+    """
+    if not bridge.agent.provenance or session.agent_id == session.id:
+        return line
+    span = scan.find(line, *holder, *bridge.agent.provenance, "acpSessionId")
+    if span is None or scan.decode_string(line[span[0] : span[1]]) != session.agent_id:
+        return line
+    return splice.replace(line, span, codec.encode(session.id))
+
+
+def named_for_client(session: Session, frame: Frame, line: bytes) -> bytes:
+    """The line of a response whose result names the session, with the id the client knows."""
+    named = frame.result.get("sessionId") if isinstance(frame.result, dict) else None
+    if named != session.agent_id or session.agent_id == session.id:
+        return line
+    return splice.with_session(line, session.id)
+
+
 def list_for_client(bridge: Bridge, frame: Frame) -> bytes:
-    """The result of session/list with the ids that the client knows (R25)."""
+    """The result of session/list with the ids that the client knows (R25), each of them once.
+
+    Hermes lists a rotated conversation twice, by its own id and by its tip (tape compact-rotation).
+    """
     result = frame.result
     listed = result.get("sessions") if isinstance(result, dict) else None
     line = frame.raw
     if not isinstance(listed, list):
         return line
+    seen = {entry.get("sessionId") for entry in listed if isinstance(entry, dict)}
+    twice: set[int] = set()
     for at, entry in enumerate(listed):
         agent_id = entry.get("sessionId") if isinstance(entry, dict) else None
         session = bridge.by_agent_id.get(agent_id) if isinstance(agent_id, str) else None
         if session is None or session.id == agent_id:
             continue
-        span = scan.find(line, "result", "sessions", at, "sessionId")
-        if span is not None:
-            line = splice.replace(line, span, codec.encode(session.id))
-    return line
+        place = ("result", "sessions", at, "sessionId")
+        line = splice.with_value(line, place, codec.encode(session.id))
+        if session.id in seen:
+            twice.add(at)
+        seen.add(session.id)
+    return _without_sessions(line, twice) if twice else line
+
+
+def _without_sessions(line: bytes, gone: set[int]) -> bytes:
+    """A session/list result without the entries at these places."""
+    span = scan.find(line, "result", "sessions")
+    assert span is not None
+    entries = enumerate(scan.elements(line, span[0]))
+    kept = [line[begin:end] for at, (begin, end) in entries if at not in gone]
+    return splice.replace(line, (span[0] + 1, span[1] - 1), b",".join(kept))

@@ -25,6 +25,7 @@ from acpbridge.core.effects import (
 )
 from acpbridge.core.phases import Phase, Stage, Trigger
 from acpbridge.core.policy import Policy
+from acpbridge.core.records import NEVER, NO_ID, AgentRequest, Kept, Prompt, Turn
 from acpbridge.profiles import AgentProfile, ClientProfile
 from acpbridge.wire.frame import Frame, RpcId
 
@@ -46,102 +47,6 @@ __all__ = [
     "Turn",
 ]
 
-NO_ID = RpcId(b"")
-NEVER = float("inf")
-
-
-@define(eq=False)
-class Prompt:
-    """One `session/prompt` request of a client, from its arrival to its one response."""
-
-    number: int
-    """1-based in this bridge; the name under which the journal knows it."""
-    frame: Frame
-    id: RpcId
-    """The client's request id."""
-    line: bytes
-    """What is written to the agent, but for the session id."""
-    text: str
-    """Its text blocks, joined with newlines and stripped: what an echo is compared with."""
-    command: bool
-    accepted_s: float
-    stage: Stage = Stage.QUEUED
-    wire_id: RpcId = NO_ID
-    """The id toward the agent; the client's own unless that one is taken."""
-    token: int = 0
-    written_s: float = NEVER
-    attempts: int = 0
-    taken_back: int = 0
-    busy_since_s: float = NEVER
-    busy_wait_s: float = 0.0
-    busy_until_s: float = 0.0
-    worked: bool = False
-    """Work was seen since its write."""
-    worked_since_receipt: bool = False
-    usage: bool = False
-    """A `usage_update` was seen since its write."""
-    receipt: str = ""
-    """The kind of receipt text seen since its write."""
-    answer: Frame | None = None
-    """The agent's response, while it is judged or held."""
-    after_cancel: bool = False
-    """Written after a cancel with no answered turn between (R24)."""
-    after_crossing: bool = False
-    """The first prompt after a cancel that crossed a turn's end (R21)."""
-    cancelled: bool = False
-    shown: bool = False
-    """Something visible reached the client since this prompt arrived."""
-    noticed: bool = False
-
-
-@define(eq=False)
-class Turn:
-    """A stretch of agent work in one session."""
-
-    started_s: float
-    last_work_s: float
-    content: bool = False
-    """Content came since the last end marker."""
-    marked: bool = False
-    """The end marker has been seen and no work since (R9)."""
-    echo: str = ""
-    """The text of the user_message_chunks that came in a row."""
-    echoing: bool = False
-    calls: set[str] = field(factory=set)
-    """Every tool call opened in this turn."""
-    tools: dict[str, float] = field(factory=dict)
-    """Those still open: id to the time of the last sign of life."""
-    watched: bool = False
-    """Its quiet timer is armed."""
-    requests: int = 0
-    """Agent requests of this turn that are open at the client (R6)."""
-    messages: set[str] = field(factory=set)
-    """`messageId`s seen in it, bounded."""
-
-
-@define(eq=False)
-class Kept:
-    """Frames that a client profile withholds: bounded, oldest first to go, and counted (I6)."""
-
-    lines: deque[bytes] = field(factory=deque)
-    size_bytes: int = 0
-    dropped: int = 0
-
-    def put(self, line: bytes, frames_max: int, bytes_max: int) -> None:
-        """Keep one more frame; the oldest go where a limit is passed."""
-        self.lines.append(line)
-        self.size_bytes += len(line)
-        while len(self.lines) > frames_max or self.size_bytes > bytes_max:
-            self.size_bytes -= len(self.lines.popleft())
-            self.dropped += 1
-
-    def take(self) -> list[bytes]:
-        """All that is kept, in order; afterwards nothing is."""
-        lines = list(self.lines)
-        self.lines.clear()
-        self.size_bytes = 0
-        return lines
-
 
 @define(eq=False)
 class Session:
@@ -161,6 +66,7 @@ class Session:
     ghosts: list[str] = field(factory=list)
     """Texts of cancelled prompts that the agent may still run (R19)."""
     ghost_runs: bool = False
+    """What runs is a cancelled prompt: nothing of it is shown (R19)."""
 
     loading: int = 0
     """Open load and resume requests of this session."""
@@ -208,6 +114,10 @@ class Session:
     settings: dict[str, Frame] = field(factory=dict)
     """The last acknowledged mode, model and config requests (R23)."""
     commands: frozenset[str] = frozenset()
+    left_ids: set[str] = field(factory=set)
+    """Ids at the agent that a recovery fork has left behind: what still comes is old (R24)."""
+    load_failed: bool = False
+    """The client's last load or resume found no session (R4, R25)."""
     reviving: str = ""
     """The step of a revival that is open: "", "load", "resume", "new", "fork", "settings"."""
     settings_open: int = 0
@@ -217,7 +127,7 @@ class Session:
     """Client frames that wait for the revival."""
 
     muted: bool = False
-    """The client cancelled this turn and its profile wants no more of it."""
+    """The client cancelled the last turn and its profile wants no more of it, late or not."""
     late: Kept = field(factory=Kept)
     """Content outside an open prompt, for the next one's stream."""
     withheld: Kept = field(factory=Kept)
@@ -263,21 +173,6 @@ class Pending:
     """What to do with the answer to a request of the bridge's own; None when it never came."""
 
 
-@define(eq=False)
-class AgentRequest:
-    """A request of the agent that is open at the client."""
-
-    agent_id: RpcId
-    """The id as the agent wrote it."""
-    run: int
-    method: str
-    session: str
-    settled: bool = False
-    """Answered toward the agent already; the client's own answer will be dropped."""
-    withdrawn: bool = False
-    """The agent took it back; it no longer stops a clock."""
-
-
 class AgentState(Enum):
     """Where the agent process stands."""
 
@@ -309,6 +204,8 @@ class Bridge:
     now: float = 0.0
     out: list[Effect] = field(factory=list)
     run: int = 1
+    away_since_s: float = NEVER
+    """Since when the agent is being started again; NEVER where it is there or not wanted."""
     agent_state: AgentState = AgentState.STARTING
     deaths: deque[float] = field(factory=deque)
     initialize: Frame | None = None
@@ -338,6 +235,8 @@ class Bridge:
     """The client's id of each open wire id."""
     early: dict[RpcId, bytes] = field(factory=dict)
     """Answers, by wire id, that wait for an older request of the same client id."""
+    reserved: dict[Frame, RpcId] = field(factory=dict)
+    """The wire ids of the client's requests that wait and are not written yet."""
     requests: dict[RpcId, AgentRequest] = field(factory=dict)
     """Agent requests open at the client, by the id that the client sees."""
     waiting: deque[Frame] = field(factory=deque)
@@ -360,6 +259,7 @@ class Bridge:
     """Why the bridge is ending; nothing is started, recovered or sent any more."""
     client_gone: bool = False
     exit_code: int | None = None
+    """Given to the shell: the bridge has ended."""
 
     # -- verbs ------------------------------------------------------------------------------
     def to_client(self, line: bytes) -> None:

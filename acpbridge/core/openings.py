@@ -53,10 +53,11 @@ def _member(holder: Any, *path: str) -> Any:
     return holder
 
 
-def params_bytes(frame: Frame) -> bytes:
-    """The params of a request as they were written, for saying them again after a restart."""
-    span = scan.find(frame.raw, "params")
-    return frame.raw[span[0] : span[1]] if span else b"{}"
+def params_bytes(bridge: Bridge, frame: Frame) -> bytes:
+    """The params of a request as the agent got them, for saying them again after a restart."""
+    line = identity.without_argument_keys(bridge, frame, frame.raw)
+    span = scan.find(line, "params")
+    return line[span[0] : span[1]] if span else b"{}"
 
 
 # -- new and fork ---------------------------------------------------------------------------
@@ -74,15 +75,16 @@ def opened(bridge: Bridge, pending: Pending, frame: Frame) -> bytes:
             "the session named in the request is unknown to it. Open a new one.",
         )
     known = identity.of_agent(bridge, session_id)
-    if known is not None and (known.queue or known.at_agent):
-        bridge.note("session_id_reused", "warning", session=session_id)
-        return frame.raw
     if known is not None:
+        bridge.note("session_id_reused", "warning", session=session_id)
+        if known.queue or known.at_agent:
+            return frame.raw
+        present.release_paced(bridge, known)
         identity.forget(bridge, known)
     session = identity.session_of(bridge, session_id)
     session.known = session.fresh = True
-    if pending.frame is not None:
-        session.params = params_bytes(pending.frame)
+    assert pending.frame is not None
+    session.params = params_bytes(bridge, pending.frame)
     if pending.method == acp.SESSION_FORK:
         source = bridge.sessions.get(pending.session)
         session.fresh = source is None or not source.settled
@@ -95,24 +97,28 @@ def opened(bridge: Bridge, pending: Pending, frame: Frame) -> bytes:
 def loaded(bridge: Bridge, session: Session, pending: Pending, frame: Frame) -> bytes:
     """The answer to load or resume: believed, or turned into `session-lost`."""
     window_closed(bridge, session, pending)
-    if frame.kind is Kind.ERROR:
+    session.load_failed = frame.kind is Kind.ERROR
+    if session.load_failed:
         return frame.raw
-    lost = nothing_loaded(bridge, session, frame)
+    lost = nothing_loaded(bridge, session, pending.method, frame)
     if lost:
         bridge.note("session_lost", "warning", session=session.id, reason=lost)
+        # Also where it was known before: what waits must not go into an empty one (R4, R25).
+        session.known = False
+        session.load_failed = True
         text = f"The agent does not know the session {session.id} ({lost}). Open a new one."
         return replies.refusal(pending.id, "session-lost", text)
     session.known = True
     session.fresh = False
     session.settled = session.settled or session.replayed > 0
-    if pending.frame is not None:
-        session.params = params_bytes(pending.frame)
+    assert pending.frame is not None
+    session.params = params_bytes(bridge, pending.frame)
     identity.learn_tip(bridge, session, frame.result)
-    return frame.raw
+    return identity.own_provenance(bridge, session, frame.raw, "result")
 
 
-def nothing_loaded(bridge: Bridge, session: Session, frame: Frame) -> str:
-    """Why a successful answer to load or resume is not to be believed, or ""."""
+def nothing_loaded(bridge: Bridge, session: Session, method: str, frame: Frame) -> str:
+    """Why a successful answer to load or resume (`method`) is not to be believed, or ""."""
     profile = bridge.agent
     result = frame.result
     if profile.load_proof and _member(result, profile.load_proof) is None:
@@ -122,6 +128,9 @@ def nothing_loaded(bridge: Bridge, session: Session, frame: Frame) -> str:
     asked = {session.id, session.agent_id, session.tip}
     if real and asked.isdisjoint(value for value in current if isinstance(value, str)):
         return "it opened another session instead"
+    must_replay = method == acp.SESSION_LOAD and session.phase is Phase.LOST and session.settled
+    if must_replay and not session.replayed:
+        return "it replayed nothing of a conversation that had turns"
     return ""
 
 
@@ -137,13 +146,12 @@ def load_over(bridge: Bridge, session: Session) -> None:
     """What waited behind the load goes on, or is told that the session is lost (R4)."""
     if session.loading:
         return
-    if session.known:
-        if session.phase is Phase.LOST:
-            bridge.fire(session, Trigger.REVIVED)
-        else:
-            bridge.fire(session, Trigger.WANT)
-        return
-    refuse_queue(bridge, session, "session-lost", "The session could not be loaded")
+    if session.load_failed:
+        refuse_queue(bridge, session, "session-lost", "The session could not be loaded")
+    elif session.phase is Phase.LOST:
+        bridge.fire(session, Trigger.REVIVED)
+    else:
+        bridge.fire(session, Trigger.WANT)
 
 
 def refuse_queue(bridge: Bridge, session: Session, kind: str, why: str) -> None:
@@ -164,6 +172,6 @@ def refuse_frame(bridge: Bridge, frame: Frame, kind: str, why: str) -> None:
     """Answer a client's request that never reached the agent; a notification is just gone."""
     if frame.kind is not Kind.REQUEST:
         return
-    wire_id = present.take_id(bridge, frame.id)
+    wire_id = present.id_of(bridge, frame)
     text = f"{why}; {frame.method} was not sent."
     present.respond(bridge, wire_id, replies.refusal(frame.id, kind, text))

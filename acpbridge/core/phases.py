@@ -68,6 +68,13 @@ class Trigger(Enum):
     """A lost or wedged session cannot be brought back."""
 
 
+SESSION_TIMERS = (
+    "quiet", "marker", "grace", "trail", "wait_max", "settle", "revive", "busy", "notice",
+    "cancel", "gate", "hold", "gap",
+)  # fmt: skip
+"""The names of a session's timers; each fires at most one trigger (`bridge.py`)."""
+
+
 class Stage(Enum):
     """Where one prompt stands."""
 

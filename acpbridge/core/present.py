@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from acpbridge.core import replies
+from acpbridge.core import identity, replies
 from acpbridge.core.model import Bridge, Prompt, Session, Stage
 from acpbridge.wire import acp, splice
-from acpbridge.wire.frame import Frame, RpcId
+from acpbridge.wire.frame import Frame, Kind, RpcId
 from acpbridge.wire.ids import is_stable
 
 OUTPUT = frozenset(
@@ -34,11 +34,27 @@ def update(bridge: Bridge, session: Session, frame: Frame) -> None:
     line = frame.raw
     if session.agent_id != session.id or frame.session != session.id:
         line = splice.with_session(line, session.id)
-    if frame.variant in CONTENT and not _is_wanted(bridge, session, frame, line):
-        return
+    if frame.variant == acp.SESSION_INFO_UPDATE:
+        line = identity.own_provenance(bridge, session, line, "params", "update")
+    if frame.variant in CONTENT:
+        if not _is_wanted(bridge, session, frame, line):
+            return
+        if not session.loading:
+            # A refused prompt may be open, and nothing newer may come before what was kept.
+            flush_late(bridge, session)
     if frame.variant in OUTPUT:
         _mark_shown(session)
     session.shown_s = bridge.now
+    bridge.to_client(line)
+
+
+def old_update(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """Show what a cancelled turn still says after a recovery fork has left it behind (R24)."""
+    line = splice.with_session(frame.raw, session.id)
+    if frame.variant in CONTENT and bridge.client.hides_cancelled_work:
+        bridge.count("cancelled_work_withheld")
+        _keep(bridge, session, line, for_later=False)
+        return
     bridge.to_client(line)
 
 
@@ -51,7 +67,7 @@ def _is_wanted(bridge: Bridge, session: Session, frame: Frame, line: bytes) -> b
         bridge.count("resume_content_withheld")
         _keep(bridge, session, line, for_later=False)
         return False
-    if session.muted:
+    if session.muted or session.ghost_runs:
         bridge.count("cancelled_work_withheld")
         _keep(bridge, session, line, for_later=False)
         return False
@@ -133,8 +149,17 @@ def fail(
         if not prompt.cancelled:
             say(bridge, session, text, acp.AGENT_MESSAGE_CHUNK)
         line = replies.completion(prompt.id, acp.END_TURN, kind=kind)
-    _end(bridge, session, prompt)
+    _end(bridge, session, prompt, kind)
     _pace(bridge, session, prompt.wire_id, line)
+
+
+def refuse_unread(bridge: Bridge, session: Session, id_: RpcId, kind: str, text: str) -> None:
+    """Answer a prompt that was never read, as the client's profile wants errors said."""
+    line = replies.refusal(id_, kind, text)
+    if bridge.client.errors_as_text:
+        say(bridge, session, text, acp.AGENT_MESSAGE_CHUNK)
+        line = replies.completion(id_, acp.END_TURN, kind=kind)
+    _pace(bridge, session, take_id(bridge, id_), line)
 
 
 def agent_words(frame: Frame) -> str:
@@ -144,14 +169,14 @@ def agent_words(frame: Frame) -> str:
     return f"The agent answered with an error: {words[:AGENT_WORDS_MAX]}"
 
 
-def _end(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+def _end(bridge: Bridge, session: Session, prompt: Prompt, reason: str = "") -> None:
     if prompt.stage in (Stage.WRITTEN, Stage.SENDING):
         bridge.running -= 1
     prompt.stage = Stage.ENDED
     prompt.answer = None
     if prompt in session.at_agent:
         session.at_agent.remove(prompt)
-    bridge.persist(prompt, session, "answered")
+    bridge.persist(prompt, session, "answered", reason)
 
 
 def _pace(bridge: Bridge, session: Session, wire_id: RpcId, line: bytes) -> None:
@@ -195,12 +220,21 @@ def take_id(bridge: Bridge, id_: RpcId) -> RpcId:
     return wire_id
 
 
+def reserve_id(bridge: Bridge, frame: Frame) -> None:
+    """Open the id of a request that waits: a later one of the same id is answered after it."""
+    if frame.kind is Kind.REQUEST and frame not in bridge.reserved:
+        bridge.reserved[frame] = take_id(bridge, frame.id)
+
+
+def id_of(bridge: Bridge, frame: Frame) -> RpcId:
+    """The wire id of a request that goes now, or is answered without going."""
+    wire_id = bridge.reserved.pop(frame, None)
+    return take_id(bridge, frame.id) if wire_id is None else wire_id
+
+
 def respond(bridge: Bridge, wire_id: RpcId, line: bytes) -> None:
     """Answer a client's request: once, and after an older one under the same id (I1, R26)."""
-    id_ = bridge.client_ids.get(wire_id)
-    if id_ is None:
-        bridge.note("second_answer_dropped", "warning")
-        return
+    id_ = bridge.client_ids[wire_id]
     bridge.early[wire_id] = line
     waiting = bridge.open_ids[id_]
     while waiting and waiting[0] in bridge.early:

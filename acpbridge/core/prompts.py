@@ -20,19 +20,14 @@ from acpbridge.wire.frame import Frame
 
 def made(bridge: Bridge, session: Session, frame: Frame) -> Prompt:
     """A prompt of ours from a client's `session/prompt` frame."""
-    blocks = frame.params.get("prompt")
-    texts = _texts(blocks)
     line = frame.raw
-    text = "\n".join(words for _, words in texts).strip()
-    command = _command(text)
-    if command in bridge.agent.plain_commands and texts:
-        # R3: Hermes runs an idle `/queue x` only after the next turn, and loses `/steer x`.
-        at, words = texts[0]
-        plain = words.lstrip()[len(command) + 1 :].lstrip()
-        if plain:
+    texts = _texts(frame.params.get("prompt"))
+    taken = _plainly(bridge.agent.plain_commands, texts)
+    for (at, words), (_, plain) in zip(texts, taken, strict=True):
+        if plain != words:
             line = splice.with_value(line, ("params", "prompt", at, "text"), codec.encode(plain))
-            text = "\n".join([plain, *(words for _, words in texts[1:])]).strip()
-            command = _command(text)
+    text = "\n".join(words for _, words in taken).strip() or bridge.agent.echo_without_text
+    command = _command(text)
     if bridge.agent.argument_meta_keys and isinstance(frame.params.get("_meta"), dict):
         line = splice.without_members(line, ("params", "_meta"), bridge.agent.argument_meta_keys)
     bridge.prompts += 1
@@ -59,12 +54,30 @@ def _texts(blocks: Any) -> list[tuple[int, str]]:
     return found
 
 
+def _plainly(plain_commands: frozenset[str], texts: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The texts as the agent gets them: `/queue x` is taken as x, and `/queue /queue x` too (R3).
+
+    Hermes runs an idle `/queue x` only after the next turn, and loses `/steer x`.
+    """
+    taken = list(texts)
+    for at, (block, words) in enumerate(texts):
+        plain = words.lstrip()
+        others = any(more.strip() for _, more in texts[at + 1 :])
+        while (command := _command(plain)) in plain_commands:
+            rest = plain[len(command) + 1 :].lstrip()
+            if not rest and not others:
+                break
+            plain = rest
+            taken[at] = (block, plain)
+        if plain:
+            break
+    return taken
+
+
 def _command(text: str) -> str:
     """The name of the slash command that a text begins with, without the slash, or ""."""
-    if not text.startswith("/"):
-        return ""
-    words = text[1:].split(None, 1)
-    return words[0] if words else ""
+    words = text.split(None, 1)
+    return words[0][1:] if words and text.startswith("/") else ""
 
 
 def echo_text(frame: Frame) -> str:
@@ -85,7 +98,7 @@ def settle_or_stay(bridge: Bridge, session: Session) -> None:
     """Set the phase by what of ours is still at the agent; with nothing left, Idle and on."""
     stages = {prompt.stage for prompt in session.at_agent}
     if Stage.WRITTEN in stages or Stage.SENDING in stages:
-        if session.phase is not Phase.CANCELLING:
+        if session.phase not in (Phase.CANCELLING, Phase.WEDGED):
             session.phase = Phase.RUNNING
         return
     if stages:
@@ -98,7 +111,6 @@ def settle(bridge: Bridge, session: Session) -> None:
     """The session is Idle: no turn runs, and the next prompt may go."""
     session.phase = Phase.IDLE
     session.turn = None
-    session.muted = False
     session.cancel_due = False
     bridge.settled = True
     for name in ("quiet", "marker", "settle", "trail", "wait_max", "cancel"):

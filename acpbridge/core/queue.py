@@ -19,7 +19,7 @@ from acpbridge.core.model import (
     Trigger,
     Turn,
 )
-from acpbridge.core.requests import forward_load, send
+from acpbridge.core.requests import agent_is_up, forward_load, send
 from acpbridge.wire import acp, splice
 from acpbridge.wire.frame import Frame
 
@@ -49,13 +49,13 @@ def _refusal(bridge: Bridge, session: Session, prompt: Prompt) -> tuple[str, str
     size = len(prompt.frame.raw)
     if bridge.closing or (bridge.agent_state is AgentState.DEAD and not policy.restart):
         return "agent-exited", "The agent is not running; the message was not sent. Start it again."
-    if policy.midturn == "reject" and (session.phase is not Phase.IDLE or session.queue):
+    if policy.midturn == "reject" and _is_busy(bridge, session):
         return "busy", "The session is busy and the policy is to refuse (midturn = reject)."
     waiting = sum(isinstance(item, Prompt) for item in session.queue)
     full = ""
     if waiting >= policy.queue_prompts_max:
         full = f"{waiting} messages wait in this session already (queue_prompts_max)"
-    elif session.queue and session.queue_bytes + size > policy.queue_bytes_max:
+    elif _is_busy(bridge, session) and session.queue_bytes + size > policy.queue_bytes_max:
         held = session.queue_bytes
         full = f"The messages waiting in this session hold {held} bytes (queue_bytes_max)"
     elif bridge.queue_bytes and bridge.queue_bytes + size > policy.queue_total_bytes_max:
@@ -64,6 +64,13 @@ def _refusal(bridge: Bridge, session: Session, prompt: Prompt) -> tuple[str, str
     if full:
         return "queue-full", f"{full}; wait for one to be answered, or cancel."
     return None
+
+
+def _is_busy(bridge: Bridge, session: Session) -> bool:
+    """Whether a turn or other prompts are in the way: not so where a session is to be revived."""
+    if session.phase in (Phase.TRAILING, Phase.OWNERLESS) and not bridge.fifo:
+        return True
+    return bool(session.queue) or session.phase in (Phase.RUNNING, Phase.HELD, Phase.CANCELLING)
 
 
 # -- it waits -------------------------------------------------------------------------------
@@ -95,9 +102,6 @@ def notice(bridge: Bridge, session: Session) -> None:
     prompt = waiting_prompt(session)
     if prompt is None or prompt.noticed:
         return
-    if prompt.accepted_s + bridge.policy.notice_after_s > bridge.now:
-        watch(bridge, session)
-        return
     prompt.noticed = True
     reason = prompts.why_waiting(bridge, session, prompt)
     bridge.note("prompt_waits", session=session.id, prompt=prompt.number, reason=reason)
@@ -105,14 +109,10 @@ def notice(bridge: Bridge, session: Session) -> None:
 
 
 def want_running(bridge: Bridge, session: Session, cause: Cause) -> None:
-    """WANT beside a prompt that is at the agent: it waits (I4).
+    """WANT beside a prompt that is at the agent: it waits (I4). Steering (R14) has its place here.
 
-    The policy "forward" writes at once what a client writes; only tests of tapes use it, where
-    the recorded client did so.
+    Tests of tapes write at once what a client wrote; they bring a column of their own for that.
     """
-    if bridge.policy.midturn == "forward":
-        send_next(bridge, session)
-        return
     watch(bridge, session)
 
 
@@ -120,7 +120,7 @@ def want_running(bridge: Bridge, session: Session, cause: Cause) -> None:
 def send_next(bridge: Bridge, session: Session, cause: Cause = None) -> None:
     """WANT in a session that can take a prompt: send the head of the queue (R5)."""
     while session.queue and isinstance(session.queue[0], Frame):
-        if session.loading or bridge.closing:
+        if session.loading or bridge.closing or not agent_is_up(bridge):
             return
         waiting = session.queue.popleft()
         assert isinstance(waiting, Frame)
@@ -143,17 +143,25 @@ def send_next(bridge: Bridge, session: Session, cause: Cause = None) -> None:
 
 
 def _may_go(bridge: Bridge, session: Session, head: Prompt) -> bool:
-    if bridge.closing or bridge.agent_state not in (AgentState.FRESH, AgentState.READY):
+    if bridge.closing or not agent_is_up(bridge):
         return False
     if session.loading or session.paced or head.busy_until_s > bridge.now:
         return False
     if session.gate_until_s > bridge.now:
         bridge.arm("gate", session, session.gate_until_s - bridge.now)
         return False
-    if bridge.agent.turns_max and bridge.running >= bridge.agent.turns_max:
-        if session.id not in bridge.starved:
-            bridge.starved.append(session.id)
+    return _has_turn(bridge, session)
+
+
+def _has_turn(bridge: Bridge, session: Session) -> bool:
+    """Whether one of the agent's turns is free for this session: those that waited go first."""
+    if not bridge.agent.turns_max:
+        return True
+    if session.id not in bridge.starved:
+        bridge.starved.append(session.id)
+    if bridge.agent.turns_max - bridge.running <= bridge.starved.index(session.id):
         return False
+    bridge.starved.remove(session.id)
     return True
 
 
@@ -168,14 +176,22 @@ def persisted(bridge: Bridge, token: int) -> None:
     session, prompt = bridge.tokens.pop(token, (None, None))
     if session is None or prompt is None or prompt.stage is not Stage.SENDING:
         return
-    if prompt.token == token:
-        bridge.fire(session, Trigger.READY, prompt)
+    if prompt.token != token:
+        return
+    if bridge.closing:
+        # R23: after the end was asked for nothing is sent; it never was at the agent.
+        take_back(bridge, session, prompt, "undelivered: the bridge is ending")
+        prompts.settle_or_stay(bridge, session)
+        return
+    bridge.fire(session, Trigger.READY, prompt)
 
 
 def persist_failed(bridge: Bridge, token: int, reason: str) -> None:
     """The disk refused: the prompt is refused, and the session is free again."""
     session, prompt = bridge.tokens.pop(token, (None, None))
     if session is None or prompt is None or prompt.stage is not Stage.SENDING:
+        return
+    if prompt.token != token:
         return
     text = f"The message could not be recorded ({reason}), so it was not sent. Free the disk."
     present.refuse(bridge, session, prompt, "not-durable", text)
@@ -199,23 +215,28 @@ def write(bridge: Bridge, session: Session, cause: Cause) -> None:
     prompt.answer = None
     prompt.after_cancel = session.cancel_unanswered
     prompt.after_crossing = session.crossed
-    session.crossed = False
+    if not prompt.command:
+        # A command runs no turn, so it does not take what the cancel has left behind (R21).
+        session.crossed = False
     session.inferred = False
     session.load_until_s = 0.0
-    session.muted = False
+    session.muted = session.ghost_runs = False
     prompts.expect_answer(bridge, session, prompt)
     send(bridge, session, line)
     bridge.persist(prompt, session, "written")
 
 
 def feed_starved(bridge: Bridge) -> None:
-    """One of the agent's turns is free: the session that has waited longest may go."""
-    for _ in range(len(bridge.starved)):
-        if bridge.agent.turns_max and bridge.running >= bridge.agent.turns_max:
+    """Where some of the agent's turns are free, the sessions that waited longest may go."""
+    for session_id in list(bridge.starved):
+        if 0 < bridge.agent.turns_max <= bridge.running:
             return
-        session = bridge.sessions.get(bridge.starved.popleft())
+        session = bridge.sessions.get(session_id)
         if session is not None:
             bridge.fire(session, Trigger.WANT)
+        if session_id in bridge.starved:
+            # It has nothing to send any more, or waits for something else by now.
+            bridge.starved.remove(session_id)
 
 
 # -- it comes back --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The agent's life and the sessions' second one: start, death, restart, load, fork (R22 to R24).
+"""A session's second life: it is lost, revived, forked, given up (R23, R24).
 
 A revival is a chain of requests of the bridge's own. Their answers are ordinary events, so a
 revival can be interrupted at any step by a death, a cancel or the end of the bridge.
@@ -6,11 +6,8 @@ revival can be interrupted at any step by a death, a cancel or the end of the br
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
-from acpbridge.core import identity, openings, present, prompts, queue
-from acpbridge.core.effects import Finish, StartAgent, StopAgent
+from acpbridge.core import identity, life, openings, present, prompts, queue
+from acpbridge.core.effects import StopAgent
 from acpbridge.core.model import (
     NEVER,
     AgentState,
@@ -19,158 +16,11 @@ from acpbridge.core.model import (
     Pending,
     Phase,
     Session,
-    Stage,
     Trigger,
 )
-from acpbridge.core.requests import fail_pending, forward, forward_load
+from acpbridge.core.requests import agent_is_up, ask, forward, forward_load, own_answer
 from acpbridge.wire import acp, codec, splice
 from acpbridge.wire.frame import Frame, Kind
-
-EXIT_STOPPED = 0
-EXIT_AGENT = 3
-
-_Own: TypeAlias = Callable[[Bridge, Frame | None], None]
-_Then: TypeAlias = Callable[[Bridge, Session | None, Frame | None], None]
-
-
-# -- the process ----------------------------------------------------------------------------
-def start(bridge: Bridge) -> None:
-    """Start the first agent process."""
-    bridge.agent_state = AgentState.STARTING
-    bridge.out.append(StartAgent(bridge.run))
-
-
-def start_again(bridge: Bridge) -> None:
-    """Start another process after a death or a stop of our own."""
-    if bridge.closing:
-        return
-    bridge.run += 1
-    bridge.agent_state = AgentState.STARTING
-    bridge.note("agent_restarting", "warning", run=bridge.run)
-    bridge.out.append(StartAgent(bridge.run))
-    bridge.arm("restart", None, bridge.policy.restart_max_s)
-
-
-def started(bridge: Bridge, run: int) -> None:
-    """The process runs: the first is the client's to initialize, a later one ours."""
-    if run != bridge.run or bridge.agent_state is not AgentState.STARTING:
-        return
-    if bridge.initialize is None or run == 1:
-        bridge.agent_state = AgentState.FRESH
-        bridge.disarm("restart", None)
-        return
-    bridge.agent_state = AgentState.INITIALIZING
-    _ask(bridge, None, acp.INITIALIZE, openings.params_bytes(bridge.initialize), _initialized)
-
-
-def _initialized(bridge: Bridge, session: Session | None, frame: Frame | None) -> None:
-    if frame is None:
-        return
-    if frame.kind is Kind.ERROR:
-        bridge.note("restart_failed", "error", reason=present.agent_words(frame))
-        bridge.agent_state = AgentState.STOPPING
-        bridge.out.append(StopAgent(bridge.run, now=True))
-        return
-    bridge.agent_state = AgentState.READY
-    bridge.disarm("restart", None)
-    openings.initialized(bridge, frame)
-    wake_sessions(bridge)
-
-
-def wake_sessions(bridge: Bridge) -> None:
-    """The agent is ready: revive what is wanted, send on what waits."""
-    for session in list(bridge.sessions.values()):
-        if session.queue or session.waiting:
-            bridge.fire(session, Trigger.WANT)
-
-
-def restart_late(bridge: Bridge) -> None:
-    """`restart_max` is over and the agent is not back: what waits is told so."""
-    why = f"The agent did not come back in {bridge.policy.restart_max_s:.0f} s"
-    bridge.note("restart_failed", "error", reason=why)
-    _fail_waiting(bridge, why)
-    if bridge.agent_state in (AgentState.STARTING, AgentState.INITIALIZING):
-        bridge.agent_state = AgentState.STOPPING
-        bridge.out.append(StopAgent(bridge.run, now=True))
-
-
-def _fail_waiting(bridge: Bridge, why: str) -> None:
-    for session in list(bridge.sessions.values()):
-        openings.refuse_queue(bridge, session, "agent-exited", why)
-    while bridge.waiting:
-        openings.refuse_frame(bridge, bridge.waiting.popleft(), "agent-exited", why)
-
-
-# -- the process ends -----------------------------------------------------------------------
-def exited(bridge: Bridge, run: int, reason: str) -> None:
-    """The agent is gone: answer what was open, keep what was not sent, decide what next (R22)."""
-    if run != bridge.run:
-        return
-    asked_for = bridge.agent_state is AgentState.STOPPING
-    open_work = _has_open_work(bridge)
-    bridge.agent_state = AgentState.DEAD
-    bridge.disarm("restart", None)
-    bridge.note("agent_exited", "info" if asked_for else "error", reason=reason, run=run)
-    for session in list(bridge.sessions.values()):
-        _end_at_agent(bridge, session, reason)
-    fail_pending(bridge, reason)
-    bridge.requests.clear()
-    for session in list(bridge.sessions.values()):
-        bridge.fire(session, Trigger.GONE)
-    if bridge.closing:
-        bridge.out.append(Finish(bridge.exit_code or EXIT_STOPPED))
-        return
-    if not asked_for:
-        bridge.deaths.append(bridge.now)
-    if not _may_restart(bridge):
-        _fail_waiting(bridge, f"The agent ended ({reason}) and is not started again")
-        bridge.closing = "agent exited"
-        bridge.out.append(Finish(EXIT_AGENT if open_work or not bridge.initialized else 0))
-        return
-    if _is_needed(bridge):
-        start_again(bridge)
-
-
-def _has_open_work(bridge: Bridge) -> bool:
-    if bridge.pending or bridge.waiting:
-        return True
-    return any(one.at_agent or one.queue for one in bridge.sessions.values())
-
-
-def _is_needed(bridge: Bridge) -> bool:
-    return bool(bridge.waiting) or any(
-        session.queue or session.waiting for session in bridge.sessions.values()
-    )
-
-
-def _may_restart(bridge: Bridge) -> bool:
-    """R23: the breaker opens at `breaker_deaths` in `breaker_window`, started well or not."""
-    policy = bridge.policy
-    while bridge.deaths and bridge.deaths[0] <= bridge.now - policy.breaker_window_s:
-        bridge.deaths.popleft()
-    if not policy.restart or not bridge.initialized:
-        return False
-    if len(bridge.deaths) >= policy.breaker_deaths:
-        bridge.note("breaker_open", "error", deaths=len(bridge.deaths))
-        return False
-    return True
-
-
-def _end_at_agent(bridge: Bridge, session: Session, reason: str) -> None:
-    """What the dead agent had: answered if it was sent, back in the queue if it was not."""
-    while session.hold:
-        present.update(bridge, session, session.hold.pop(0))
-    if any(one.stage is Stage.DOUBTED for one in session.at_agent):
-        bridge.fire(session, Trigger.GRACE)
-    for prompt in reversed([one for one in session.at_agent if one.stage is Stage.SENDING]):
-        queue.take_back(bridge, session, prompt, "the agent ended before it was written")
-    for prompt in list(session.at_agent):
-        bridge.pending.pop(prompt.wire_id, None)
-        text = (
-            f"The agent ended ({reason}) while this message was with it; it may have run. "
-            "Look at the conversation before you send it again."
-        )
-        present.refuse(bridge, session, prompt, "agent-exited", text)
 
 
 def lose(bridge: Bridge, session: Session, cause: Cause) -> None:
@@ -181,9 +31,11 @@ def lose(bridge: Bridge, session: Session, cause: Cause) -> None:
     session.wedged_by = ""
     bridge.wedged.discard(session.id)
     session.muted = session.cancel_due = session.cancel_unanswered = session.crossed = False
+    session.ghost_runs = False
     session.ghosts.clear()
     session.gated.clear()
     session.gate_until_s = 0.0
+    session.left_ids.clear()
     session.loading = session.resuming = session.settings_open = 0
     session.load_until_s = 0.0
     for name in ("quiet", "marker", "settle", "trail", "wait_max", "cancel", "grace", "hold",
@@ -201,7 +53,7 @@ def revive(bridge: Bridge, session: Session, cause: Cause) -> None:
     if bridge.closing or session.reviving:
         return
     if bridge.agent_state is AgentState.DEAD and bridge.policy.restart:
-        start_again(bridge)
+        life.start_again(bridge)
         return
     if bridge.agent_state is not AgentState.READY:
         return
@@ -226,18 +78,18 @@ def _revive_by(bridge: Bridge, session: Session) -> None:
     if session.fresh:
         session.reviving = "new"
         params = splice.without_members(session.params, (), frozenset({"sessionId"}))
-        _ask(bridge, session, acp.SESSION_NEW, params, _reopened)
+        ask(bridge, session, acp.SESSION_NEW, params, _reopened)
     elif bridge.capabilities.get("loadSession") is True:
         session.reviving = "load"
         session.replayed = 0
         identity.alias(bridge, session, load_id)
         session.load_until_s = NEVER
-        _ask(bridge, session, acp.SESSION_LOAD, params, _reloaded)
+        ask(bridge, session, acp.SESSION_LOAD, params, _reloaded)
     elif can_resume:
         session.reviving = "resume"
         identity.alias(bridge, session, load_id)
         session.load_until_s = NEVER
-        _ask(bridge, session, acp.SESSION_RESUME, params, _reloaded)
+        ask(bridge, session, acp.SESSION_RESUME, params, _reloaded)
     else:
         bridge.fire(session, Trigger.UNREVIVED)
 
@@ -256,6 +108,8 @@ def _reopened(bridge: Bridge, session: Session | None, frame: Frame | None) -> N
     if frame.kind is Kind.ERROR or not isinstance(agent_id, str) or not agent_id:
         bridge.fire(session, Trigger.UNREVIVED)
         return
+    if session.reviving == "fork":
+        session.left_ids.add(session.agent_id)
     identity.alias(bridge, session, agent_id)
     session.tip = ""
     identity.learn_tip(bridge, session, result)
@@ -266,10 +120,9 @@ def _reloaded(bridge: Bridge, session: Session | None, frame: Frame | None) -> N
     """Our session/load or session/resume is answered: is the conversation really there?"""
     if session is None or frame is None or session.reviving not in ("load", "resume"):
         return
+    method = acp.SESSION_LOAD if session.reviving == "load" else acp.SESSION_RESUME
     lost = "" if frame.kind is Kind.RESPONSE else present.agent_words(frame)
-    lost = lost or openings.nothing_loaded(bridge, session, frame)
-    if not lost and session.reviving == "load" and session.settled and not session.replayed:
-        lost = "it replayed nothing of a conversation that had turns"
+    lost = lost or openings.nothing_loaded(bridge, session, method, frame)
     if lost:
         bridge.note("session_lost", "warning", session=session.id, reason=lost)
         bridge.fire(session, Trigger.UNREVIVED)
@@ -283,9 +136,11 @@ def _restore_settings(bridge: Bridge, session: Session) -> None:
     session.reviving = "settings"
     session.settings_open = len(session.settings)
     for frame in session.settings.values():
-        line = splice.with_session(frame.raw, session.agent_id)
+        line = identity.without_argument_keys(bridge, frame, frame.raw)
+        line = splice.with_session(line, session.agent_id)
         own = bridge.own_id()
-        bridge.pending[own] = Pending(frame.method, own, session.id, own=_own(session, _setting))
+        then = own_answer(session, _setting)
+        bridge.pending[own] = Pending(frame.method, own, session.id, own=then)
         bridge.to_agent(splice.with_id(line, own))
     if not session.settings_open:
         bridge.fire(session, Trigger.REVIVED)
@@ -301,21 +156,6 @@ def _setting(bridge: Bridge, session: Session | None, frame: Frame | None) -> No
         bridge.fire(session, Trigger.REVIVED)
 
 
-def _ask(bridge: Bridge, session: Session | None, method: str, params: bytes, then: _Then) -> None:
-    """Write a request of the bridge's own."""
-    own = bridge.own_id()
-    name = session.id if session else ""
-    bridge.pending[own] = Pending(method, own, name, own=_own(session, then))
-    bridge.to_agent(codec.request(own, method, codec.verbatim(params)))
-
-
-def _own(session: Session | None, then: _Then) -> _Own:
-    def answered(bridge: Bridge, frame: Frame | None) -> None:
-        then(bridge, session, frame)
-
-    return answered
-
-
 def revived(bridge: Bridge, session: Session, cause: Cause) -> None:
     """A live agent knows the session: what waited goes on, in order."""
     session.reviving = ""
@@ -323,7 +163,6 @@ def revived(bridge: Bridge, session: Session, cause: Cause) -> None:
     bridge.wedged.discard(session.id)
     session.cancel_unanswered = session.crossed = False
     session.phase = Phase.IDLE
-    session.known = True
     session.load_until_s = bridge.now + bridge.policy.load_tail_s
     bridge.disarm("revive", session)
     bridge.note("session_revived", session=session.id, generation=session.generation)
@@ -334,11 +173,17 @@ def revived(bridge: Bridge, session: Session, cause: Cause) -> None:
 
 def unrevived(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The session cannot be brought back: everything that waits for it is told so (R25)."""
+    forked = session.reviving == "fork"
     session.reviving = ""
-    session.known = False
     session.load_until_s = 0.0
     bridge.disarm("revive", session)
-    why = f"The session {session.id} could not be brought back after the agent's end"
+    if forked:
+        # The session is still there, only no copy of it: what is left is a restart (R24).
+        session.wedged_by = "fork"
+        bridge.fire(session, Trigger.WANT)
+        return
+    session.known = False
+    why = f"The session {session.id} is not known to the agent any more"
     openings.refuse_queue(bridge, session, "session-lost", why)
 
 
@@ -346,23 +191,24 @@ def unrevived(bridge: Bridge, session: Session, cause: Cause) -> None:
 def recover(bridge: Bridge, session: Session, cause: Cause) -> None:
     """WANT while Wedged: restart where nothing else lives in that process, else fork (R24)."""
     queue.watch(bridge, session)
-    if bridge.closing or session.reviving or bridge.agent_state is not AgentState.READY:
+    if bridge.closing or session.reviving or not session.queue or not agent_is_up(bridge):
         return
-    if session.head() is None and not session.queue:
-        return
-    if not _others_live(bridge, session) and bridge.policy.restart:
+    # An agent that refused its initialize once would refuse the bridge's own too.
+    can_restart = bridge.policy.restart and bridge.initialized
+    if can_restart and not _others_live(bridge, session):
         bridge.note("restart_for_wedge", "warning", session=session.id)
         bridge.agent_state = AgentState.STOPPING
         bridge.out.append(StopAgent(bridge.run, now=True))
-        bridge.arm("restart", None, bridge.policy.restart_max_s)
+        life.await_agent(bridge)
         return
-    if isinstance(_session_capability(bridge, "fork"), dict) and session.known:
+    can_fork = isinstance(_session_capability(bridge, "fork"), dict)
+    if can_fork and session.known and session.wedged_by != "fork":
         session.reviving = "fork"
         params = splice.with_member(session.params, (), "sessionId", codec.encode(session.agent_id))
         bridge.arm("revive", session, bridge.policy.restart_max_s)
-        _ask(bridge, session, acp.SESSION_FORK, params, _reopened)
+        ask(bridge, session, acp.SESSION_FORK, params, _reopened)
         return
-    if not bridge.policy.restart:
+    if not can_restart:
         why = "The session is wedged and restart is off"
         openings.refuse_queue(bridge, session, "wedged", why)
 

@@ -7,7 +7,10 @@ a new process's request (R22).
 
 from __future__ import annotations
 
-from acpbridge.core import identity, openings, present, replies
+from collections.abc import Callable
+from typing import TypeAlias
+
+from acpbridge.core import identity, openings, present, replies, work
 from acpbridge.core.model import (
     NEVER,
     AgentRequest,
@@ -25,6 +28,14 @@ from acpbridge.wire.frame import Frame, Kind, RpcId
 LOADS = (acp.SESSION_LOAD, acp.SESSION_RESUME)
 OPENINGS = (acp.SESSION_NEW, acp.SESSION_FORK)
 SETTINGS = (acp.SESSION_SET_MODE, acp.SESSION_SET_MODEL, acp.SESSION_SET_CONFIG_OPTION)
+ASKS = (acp.REQUEST_PERMISSION, acp.ELICITATION_CREATE)
+"""What an agent asks a person: a cancel answers it (R17)."""
+
+SETTLED_MAX = 256
+"""Agent requests remembered for the client's own, late answer (R17)."""
+
+_Own: TypeAlias = Callable[[Bridge, Frame | None], None]
+_Then: TypeAlias = Callable[[Bridge, Session | None, Frame | None], None]
 
 
 # -- toward the agent -----------------------------------------------------------------------
@@ -49,7 +60,11 @@ def gate_over(bridge: Bridge, session: Session) -> None:
 
 def forward(bridge: Bridge, session: Session | None, frame: Frame) -> None:
     """Pass a client's request on and remember who waits for its answer."""
-    wire_id = present.take_id(bridge, frame.id)
+    if frame.kind is Kind.NOTIFICATION:
+        # One that waited among requests for the session's revival.
+        send(bridge, session, identity.toward_agent(session, frame))
+        return
+    wire_id = present.id_of(bridge, frame)
     if frame.method == acp.STEERING and not bridge.steering:
         # Hermes would answer null, which reads as success.
         text = "This agent does not advertise steering; send a session/prompt instead."
@@ -64,20 +79,30 @@ def forward(bridge: Bridge, session: Session | None, frame: Frame) -> None:
     )
     if frame.method in OPENINGS:
         bridge.opening += 1
+    if frame.method == acp.STEERING and session is not None and not session.loading:
+        # A steer can start a turn: from its write on, content is no replay (tape steer-errors).
+        session.load_until_s = 0.0
     line = identity.toward_agent(session, frame)
     if wire_id != frame.id:
         line = splice.with_id(line, wire_id)
-    send(bridge, session, without_argument_keys(bridge, frame, line))
+    send(bridge, session, identity.without_argument_keys(bridge, frame, line))
 
 
-def without_argument_keys(bridge: Bridge, frame: Frame, line: bytes) -> bytes:
-    """Drop those `_meta` keys that this agent would take as arguments."""
-    keys = bridge.agent.argument_meta_keys
-    meta = frame.params.get("_meta")
-    if not keys or not isinstance(meta, dict) or keys.isdisjoint(meta):
-        return line
-    bridge.note("meta_keys_dropped", keys=sorted(keys & meta.keys()))
-    return splice.without_members(line, ("params", "_meta"), keys)
+def ask(bridge: Bridge, session: Session | None, method: str, params: bytes, then: _Then) -> None:
+    """Write a request of the bridge's own."""
+    own = bridge.own_id()
+    name = session.id if session else ""
+    bridge.pending[own] = Pending(method, own, name, own=own_answer(session, then))
+    bridge.to_agent(codec.request(own, method, codec.verbatim(params)))
+
+
+def own_answer(session: Session | None, then: _Then) -> _Own:
+    """What to do with the answer to a request of the bridge's own."""
+
+    def answered(bridge: Bridge, frame: Frame | None) -> None:
+        then(bridge, session, frame)
+
+    return answered
 
 
 def forward_load(bridge: Bridge, session: Session, frame: Frame) -> None:
@@ -86,6 +111,7 @@ def forward_load(bridge: Bridge, session: Session, frame: Frame) -> None:
     session.resuming += frame.method == acp.SESSION_RESUME
     session.load_until_s = NEVER
     session.replayed = 0
+    session.muted = session.ghost_runs = False
     if session.tip and session.phase is Phase.LOST:
         identity.alias(bridge, session, session.tip)
     forward(bridge, session, frame)
@@ -142,17 +168,23 @@ def _pass_answer(bridge: Bridge, pending: Pending, frame: Frame) -> None:
         _closed_session(bridge, session, frame)
     if bridge.client.null_as_object and pending.method in (*LOADS, *SETTINGS):
         line = _object_result(line, frame)
-    wire_id, client_id = frame.id, pending.id
-    if wire_id != client_id and line is frame.raw:
-        line = splice.with_id(line, client_id)
-    present.respond(bridge, wire_id, line)
+    if session is not None and pending.method not in OPENINGS:
+        line = identity.named_for_client(session, frame, line)
+    if frame.id != pending.id:
+        line = splice.with_id(line, pending.id)
+    present.respond(bridge, frame.id, line)
+    # A wedged session may have waited for the last open request of the others (R24).
+    bridge.settled = bridge.settled or bool(bridge.wedged)
     if pending.method in LOADS and session is not None:
         openings.load_over(bridge, session)
 
 
 def _closed_session(bridge: Bridge, session: Session, frame: Frame) -> None:
     """The agent has closed it: nothing of it is remembered, unless something is open still."""
-    if frame.kind is Kind.RESPONSE and not session.queue and not session.at_agent:
+    # While it is being revived, the history that our load brings must stay hidden.
+    waits = session.queue or session.waiting or session.gated
+    if frame.kind is Kind.RESPONSE and not (waits or session.at_agent or session.reviving):
+        present.release_paced(bridge, session)
         identity.forget(bridge, session)
 
 
@@ -175,25 +207,39 @@ def _remember_setting(session: Session, pending: Pending, frame: Frame) -> None:
 # -- the agent asks -------------------------------------------------------------------------
 def asked(bridge: Bridge, session: Session | None, frame: Frame) -> None:
     """A request of the agent: show it to the client under an id that names this run."""
+    if session is not None and session.phase is Phase.CANCELLING and frame.method in ASKS:
+        # It crossed the cancel on its way: the client has said already what it thinks of it.
+        answer_cancelled(bridge, frame)
+        return
     line = identity.toward_client(session, frame)
     shown_id = frame.id
     if bridge.run > 1:
         shown_id = RpcId(b'"acpbridge-run%d-' % bridge.run + _bare(frame.id) + b'"')
         line = splice.with_id(line, shown_id)
-    if shown_id in bridge.requests and not bridge.requests[shown_id].settled:
+    if shown_id in bridge.requests:
+        # The client still has a card of that id; what it says there must not answer this one.
         bridge.note("agent_request_id_reused", "warning")
+        shown_id = bridge.own_id()
+        line = splice.with_id(line, shown_id)
+    turn = session.turn if session is not None and work.is_work_request(frame) else None
     bridge.requests[shown_id] = AgentRequest(
         agent_id=frame.id,
-        run=bridge.run,
         method=frame.method,
         session=session.id if session else "",
+        turn=turn,
     )
-    if session is not None and session.turn is not None:
-        session.turn.requests += 1
+    if turn is not None:
+        turn.requests += 1
     if bridge.client_gone:
         settle_request(bridge, shown_id)
         return
     bridge.to_client(line)
+
+
+def answer_cancelled(bridge: Bridge, frame: Frame) -> None:
+    """Answer what a cancelled turn asks, without a card for a turn that is over (R17)."""
+    bridge.count("asked_after_cancel")
+    bridge.to_agent(replies.cancelled_outcome(frame.id, frame.method))
 
 
 def _bare(id_: RpcId) -> bytes:
@@ -204,7 +250,7 @@ def _bare(id_: RpcId) -> bytes:
 def client_answered(bridge: Bridge, frame: Frame) -> None:
     """The client's response to a request of the agent; late or unknown ones are dropped."""
     request = bridge.requests.get(frame.id)
-    if request is None or request.settled or request.run != bridge.run:
+    if request is None or request.settled:
         if frame.id in (b"", b"null"):
             bridge.count("idless_error_from_client")
         else:
@@ -222,26 +268,29 @@ def client_answered(bridge: Bridge, frame: Frame) -> None:
 
 def _closed(bridge: Bridge, request: AgentRequest) -> None:
     """R6: while it was open no quiet clock ran; they start again now."""
-    session = bridge.sessions.get(request.session)
-    if session is None or session.turn is None or request.withdrawn:
+    if request.turn is None or request.withdrawn:
         return
-    session.turn.requests = max(0, session.turn.requests - 1)
-    session.turn.last_work_s = bridge.now
+    request.turn.requests -= 1
+    request.turn.last_work_s = bridge.now
 
 
 def settle_request(bridge: Bridge, shown_id: RpcId) -> None:
     """Answer an open agent request toward the agent ourselves (R17)."""
-    request = bridge.requests[shown_id]
-    if request.settled:
+    request = bridge.requests.get(shown_id)
+    if request is None or request.settled:
         return
     request.settled = True
-    if request.method in (acp.REQUEST_PERMISSION, acp.ELICITATION_CREATE):
+    if request.method in ASKS:
         bridge.to_agent(replies.cancelled_outcome(request.agent_id, request.method))
     else:
         text = "The client is gone; nobody can answer this request."
         bridge.to_agent(codec.error(request.agent_id, acp.REQUEST_CANCELLED, text))
-    withdraw(bridge, shown_id)
+    if not request.withdrawn:
+        withdraw(bridge, shown_id)
     _closed(bridge, request)
+    over = [key for key, one in bridge.requests.items() if one.settled or one.withdrawn]
+    for key in over[:-SETTLED_MAX]:
+        del bridge.requests[key]
 
 
 def withdraw(bridge: Bridge, shown_id: RpcId) -> None:
@@ -255,7 +304,7 @@ def cancel_open_asks(bridge: Bridge, session: Session) -> None:
     for shown_id, request in list(bridge.requests.items()):
         if request.session != session.id or request.settled:
             continue
-        if request.method in (acp.REQUEST_PERMISSION, acp.ELICITATION_CREATE):
+        if request.method in ASKS:
             settle_request(bridge, shown_id)
 
 
@@ -263,26 +312,29 @@ def agent_took_back(bridge: Bridge, frame: Frame) -> None:
     """The agent's `$/cancel_request`: passed on under the id that the client knows."""
     span = scan.find(frame.raw, "params", "requestId")
     agent_id = RpcId(frame.raw[span[0] : span[1]]) if span else RpcId(b"")
-    for shown_id, request in bridge.requests.items():
-        if request.agent_id != agent_id or request.run != bridge.run:
-            continue
-        if not request.settled:
-            _closed(bridge, request)
-            request.withdrawn = True
-        if not bridge.client.told_of_withdrawal or request.settled:
-            return
-        line = frame.raw
-        if shown_id != agent_id and span is not None:
-            line = splice.replace(line, span, shown_id)
-        bridge.to_client(line)
+    line = frame.raw
+    meant = [(key, one) for key, one in bridge.requests.items() if one.agent_id == agent_id]
+    still = [(key, one) for key, one in meant if not one.settled]
+    if meant and not still:
+        # We have answered it, and have told the client so.
         return
-    bridge.to_client(frame.raw)
+    if still and span is not None:
+        shown_id, request = still[0]
+        _closed(bridge, request)
+        request.withdrawn = True
+        if shown_id != agent_id:
+            line = splice.replace(line, span, shown_id)
+    if bridge.client.told_of_withdrawal:
+        bridge.to_client(line)
 
 
-def is_meant(cancel: Frame, request: Frame) -> bool:
-    """Whether a `$/cancel_request` names this request."""
+def is_meant(bridge: Bridge, cancel: Frame, request: Frame) -> bool:
+    """Whether a `$/cancel_request` names this waiting request, the oldest of its id."""
+    wire_ids = bridge.open_ids.get(request.id)
+    if not wire_ids or bridge.reserved.get(request) != wire_ids[0]:
+        return False
     span = scan.find(cancel.raw, "params", "requestId")
-    return span is not None and cancel.raw[span[0] : span[1]] == request.id and bool(request.id)
+    return span is not None and cancel.raw[span[0] : span[1]] == request.id
 
 
 def fail_pending(bridge: Bridge, reason: str) -> None:
@@ -300,7 +352,7 @@ def fail_pending(bridge: Bridge, reason: str) -> None:
             text = f"The agent ended ({reason}) before it answered {pending.method}. Try again."
             present.respond(bridge, wire_id, replies.refusal(pending.id, "agent-exited", text))
     for shown_id, request in list(bridge.requests.items()):
-        if not request.settled and request.run == bridge.run:
+        if not request.settled:
             request.settled = True
             withdraw(bridge, shown_id)
 

@@ -119,7 +119,7 @@ TABLE: dict[Phase, dict[Trigger, Handler]] = {
     Phase.CANCELLING: {
         **_STALE_TIMERS,
         _T.WANT: queue.wait,
-        _T.READY: queue.write,
+        _T.READY: never,
         _T.CHUNK: turn.work_on,
         _T.WORK: turn.work_on,
         _T.ECHO: turn.echo,

@@ -37,6 +37,8 @@ def held_work(bridge: Bridge, session: Session, cause: Cause) -> None:
         if prompt.stage is Stage.DOUBTED:
             prompt.stage = Stage.JOINED
             prompt.receipt = "redirected"
+            prompt.answer = None
+            bridge.persist(prompt, session, "started", "receipt: redirected")
             bridge.note("doubted_answer_was_receipt", session=session.id, prompt=prompt.number)
             bridge.disarm("grace", session)
     work_on(bridge, session, cause)
@@ -82,6 +84,8 @@ def open_ownerless(bridge: Bridge, session: Session, cause: Cause) -> None:
     bridge.disarm("trail", session)
     session.phase = Phase.OWNERLESS
     session.turn = Turn(bridge.now, bridge.now)
+    session.muted = session.ghost_runs = False
+    _went_on(session)
     bridge.note("ownerless_turn", session=session.id)
     if cause.variant != acp.USER_MESSAGE_CHUNK:
         touch(bridge, session, cause)
@@ -98,11 +102,12 @@ def open_ownerless_by_echo(bridge: Bridge, session: Session, cause: Cause) -> No
 
 def wait_ownerless(bridge: Bridge, session: Session, cause: Cause) -> None:
     """WANT in an ownerless turn: send if the agent serialises honestly, else wait (R1, R5)."""
-    if bridge.fifo:
-        queue.send_next(bridge, session)
-        return
     head = session.head()
     if head is None or session.turn is None:
+        # Nothing waits, or a load does: that takes the turn's end (R4).
+        return
+    if bridge.fifo:
+        queue.send_next(bridge, session)
         return
     began_s = max(head.accepted_s, session.turn.started_s)
     bridge.arm("wait_max", session, began_s + bridge.policy.oob_wait_max_s - bridge.now)
@@ -117,6 +122,8 @@ def wait_trailing(bridge: Bridge, session: Session, cause: Cause) -> None:
 
 def waited_enough(bridge: Bridge, session: Session, cause: Cause) -> None:
     """`oob_wait_max` is over: the prompt goes in any case (R5)."""
+    if session.head() is None:
+        return
     bridge.note("sent_into_ownerless_turn", "warning", session=session.id)
     queue.send_next(bridge, session)
 
@@ -126,22 +133,37 @@ def echo(bridge: Bridge, session: Session, cause: Cause) -> None:
     """A `user_message_chunk`: the segment before it has ended, and maybe ours begins (R9)."""
     assert isinstance(cause, Frame)
     turn = session.turn
-    if turn is None:
-        turn = session.turn = Turn(bridge.now, bridge.now)
+    assert turn is not None
+    said = prompts.echo_text(cause)
     if not turn.echoing:
         turn.echoing = True
         turn.echo = ""
         turn.content = turn.marked = False
+        # The segment's silence counts from its beginning, however long the agent slept before.
+        turn.last_work_s = bridge.now
+        session.ghost_runs = False
         bridge.disarm("marker", session)
-        end_segment(bridge, session, "echo")
-    turn.echo += prompts.echo_text(cause)
+        _went_on(session)
+        end_segment(bridge, session, "echo", said.strip())
+        _disown(bridge, session, turn)
+    turn.echo += said
     _match_echo(bridge, session, turn.echo.strip())
     watch_quiet(bridge, session)
 
 
+def _disown(bridge: Bridge, session: Session, turn: Turn) -> None:
+    """The last prompt of ours in this turn has ended and the turn goes on: it is ownerless."""
+    if session.phase is not Phase.HELD or session.at_agent:
+        return
+    session.phase = Phase.OWNERLESS
+    turn.started_s = bridge.now
+    bridge.note("ownerless_turn", session=session.id)
+    wait_ownerless(bridge, session, None)
+
+
 def _match_echo(bridge: Bridge, session: Session, text: str) -> None:
     for prompt in session.at_agent:
-        if prompt.stage is Stage.KEPT and prompt.text == text:
+        if prompt.stage in (Stage.KEPT, Stage.JOINED) and prompt.text == text:
             prompt.stage = Stage.SEGMENT
             prompt.worked_since_receipt = True
             bridge.persist(prompt, session, "started")
@@ -153,11 +175,12 @@ def _match_echo(bridge: Bridge, session: Session, text: str) -> None:
         cancel.stop_ghost(bridge, session)
 
 
-def end_segment(bridge: Bridge, session: Session, how: str) -> None:
+def end_segment(bridge: Bridge, session: Session, how: str, echoed: str) -> None:
     """The running segment of an ownerless or outer turn has ended with `how` (R9).
 
-    `how` is "echo", "marker", "outer" or "quiet". While an outer owner is open, what was put
-    into its own segment waits for its response.
+    `how` is "echo", "marker" or "quiet"; `echoed` is what the echo says so far. While an outer
+    owner is open, what was put into its own segment waits for its response. An echo of a
+    redirected prompt's own text begins its segment and is not its end (R8: 3).
     """
     outer_open = session.owner() is not None
     for prompt in list(session.at_agent):
@@ -166,7 +189,9 @@ def end_segment(bridge: Bridge, session: Session, how: str) -> None:
         elif prompt.stage is Stage.JOINED and not outer_open:
             if how == "quiet" and not prompt.worked_since_receipt:
                 continue
-            tag = {"quiet": "inferred", "outer": "shared"}.get(how, "marked")
+            if echoed and prompt.text.startswith(echoed):
+                continue
+            tag = "inferred" if how == "quiet" else "marked"
         else:
             continue
         complete(bridge, session, prompt, tag)
@@ -185,7 +210,7 @@ def complete(
 
 def turn_over(bridge: Bridge, session: Session, how: str) -> None:
     """A turn without an owner has ended with `how`."""
-    end_segment(bridge, session, how)
+    end_segment(bridge, session, how, "")
     if session.at_agent:
         session.phase = Phase.HELD
         session.turn = Turn(bridge.now, bridge.now)
@@ -196,15 +221,25 @@ def turn_over(bridge: Bridge, session: Session, how: str) -> None:
 
 def marked_over(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The end marker was followed by enough silence (R9)."""
-    if session.turn is not None and session.turn.marked:
-        turn_over(bridge, session, "marker")
+    _went_on(session)
+    turn_over(bridge, session, "marker")
+
+
+def _went_on(session: Session) -> None:
+    """A turn began or ended well after a cancel that nothing has answered.
+
+    So the cancel has not wedged the session, and a receipt is no evidence that it has (R24); but
+    it may have crossed the end of the turn that it was meant for (R21).
+    """
+    if session.cancel_unanswered and session.owner() is None:
+        session.cancel_unanswered = False
+        session.crossed = True
 
 
 def quiet_over(bridge: Bridge, session: Session, cause: Cause) -> None:
     """Quiet for long enough, with nothing better to go by (R8: 5)."""
     turn = session.turn
-    if turn is None or session.owner() is not None:
-        return
+    assert turn is not None
     if turn.last_work_s + quiet_s(bridge, session) > bridge.now:
         watch_quiet(bridge, session)
         return

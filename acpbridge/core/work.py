@@ -12,6 +12,10 @@ MESSAGES_MAX = 256
 """Message ids remembered of one turn."""
 CALLS_MAX = 4096
 """Tool calls remembered of one turn."""
+REQUEST_LOOK_S = 1.0
+"""How often an end that an open agent request delays is looked at again."""
+WORK_REQUESTS = ("fs/", "terminal/")
+"""Beginnings of the methods by which the agent works through the client."""
 ENDED_STATUSES = ("completed", "failed", "cancelled")
 
 
@@ -19,7 +23,8 @@ def trigger_of(bridge: Bridge, session: Session, frame: Frame) -> Trigger | None
     """What a `session/update` outside a load window is for a turn; None for nothing at all."""
     variant = frame.variant
     if variant in (acp.AGENT_MESSAGE_CHUNK, acp.AGENT_THOUGHT_CHUNK):
-        return Trigger.CHUNK if frame.plain or _has_content(frame) else None
+        is_work = (frame.plain or _has_content(frame)) and not receipt_kind(bridge, frame)
+        return Trigger.CHUNK if is_work else None
     if variant == acp.TOOL_CALL:
         known = session.turn is not None and _call_id(frame) in session.turn.calls
         return None if _is_snapshot(bridge, frame) or known else Trigger.WORK
@@ -33,11 +38,27 @@ def trigger_of(bridge: Bridge, session: Session, frame: Frame) -> Trigger | None
     return Trigger.MARKER if is_marker(bridge, session, frame) else None
 
 
+def is_work_request(frame: Frame) -> bool:
+    """Whether this request of the agent is work, and stops the quiet clocks while it is open."""
+    asks = (acp.REQUEST_PERMISSION, acp.ELICITATION_CREATE)
+    return frame.method in asks or frame.method.startswith(WORK_REQUESTS)
+
+
 def _has_content(frame: Frame) -> bool:
     content = frame.update.get("content")
     if not isinstance(content, dict):
         return False
     return content.get("type") != "text" or bool(content.get("text"))
+
+
+def receipt_kind(bridge: Bridge, frame: Frame) -> str:
+    """The kind of receipt that this update reads like, or ""; such a text is never work."""
+    if frame.variant not in (acp.AGENT_MESSAGE_CHUNK, acp.AGENT_THOUGHT_CHUNK):
+        return ""
+    heads = bridge.agent.receipt_heads
+    if not heads or (frame.plain and not frame.raw.startswith(heads, frame.text_at)):
+        return ""
+    return bridge.agent.receipt_kind(frame.text) if frame.text else ""
 
 
 def _call_id(frame: Frame) -> str:
@@ -71,8 +92,7 @@ def _thread_status(update: dict[str, Any]) -> Any:
 def touch(bridge: Bridge, session: Session, frame: Frame) -> None:
     """Work has come: move the clocks and remember what it opens and closes."""
     turn = session.turn
-    if turn is None:
-        turn = session.turn = Turn(bridge.now, bridge.now)
+    assert turn is not None
     turn.last_work_s = bridge.now
     turn.content = True
     turn.echoing = False
@@ -121,7 +141,10 @@ def late_after_inference(bridge: Bridge, session: Session) -> None:
 def quiet_s(bridge: Bridge, session: Session) -> float:
     """How long silence must last here before it is taken for an end (R5, R8, R18)."""
     policy = bridge.policy
-    patient = bridge.agent.busy in ("redirect", "aborts") and session.phase is Phase.OWNERLESS
+    habit = bridge.agent.busy
+    # A build too old to serialise honestly counts as one that aborts.
+    may_harm = habit in ("redirect", "aborts") or (habit == "fifo" and not bridge.fifo)
+    patient = may_harm and session.phase is Phase.OWNERLESS
     base_s = policy.answer_quiet_s if patient or session.at_agent else policy.wait_quiet_s
     return base_s * session.quiet_factor
 
@@ -136,8 +159,6 @@ def watch_quiet(bridge: Bridge, session: Session) -> None:
         for prompt in session.at_agent
     ):
         return
-    if session.phase not in (Phase.HELD, Phase.OWNERLESS, Phase.CANCELLING):
-        return
     turn.watched = True
     bridge.arm("quiet", session, turn.last_work_s + quiet_s(bridge, session) - bridge.now)
 
@@ -145,20 +166,25 @@ def watch_quiet(bridge: Bridge, session: Session) -> None:
 def quiet_fired(bridge: Bridge, session: Session) -> None:
     """The quiet timer fired: silence counts only where nothing is open (R6)."""
     turn = session.turn
-    if turn is None:
-        return
+    assert turn is not None
     turn.watched = False
     if turn.requests:
         turn.watched = True
         bridge.arm("quiet", session, quiet_s(bridge, session))
         return
-    oldest_s = min(turn.tools.values(), default=bridge.now - bridge.policy.open_tool_max_s)
-    tool_s = oldest_s + bridge.policy.open_tool_max_s - bridge.now
-    if turn.tools and tool_s > 0 and session.phase is not Phase.CANCELLING:
+    tool_s = _open_tool_s(bridge, session, turn)
+    if tool_s > 0:
         turn.watched = True
         bridge.arm("quiet", session, min(tool_s, quiet_s(bridge, session)))
         return
     bridge.fire(session, Trigger.QUIET)
+
+
+def _open_tool_s(bridge: Bridge, session: Session, turn: Turn) -> float:
+    """For how long the tool call that showed life last still delays an end (R6)."""
+    if not turn.tools or session.phase is Phase.CANCELLING:
+        return 0.0
+    return max(turn.tools.values()) + bridge.policy.open_tool_max_s - bridge.now
 
 
 def mark(bridge: Bridge, session: Session) -> None:
@@ -173,9 +199,12 @@ def mark(bridge: Bridge, session: Session) -> None:
 def marker_fired(bridge: Bridge, session: Session) -> None:
     """The silence after a marker is over; an open request or tool call still delays it (R6)."""
     turn = session.turn
-    if turn is None:
-        return
+    assert turn is not None
     if turn.requests:
-        bridge.arm("marker", session, bridge.agent.marker_quiet_s)
+        bridge.arm("marker", session, max(bridge.agent.marker_quiet_s, REQUEST_LOOK_S))
+        return
+    tool_s = _open_tool_s(bridge, session, turn)
+    if tool_s > 0:
+        bridge.arm("marker", session, tool_s)
         return
     bridge.fire(session, Trigger.MARKED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from acpbridge.profiles.agents import AGENTS, AgentProfile
 from acpbridge.profiles.agents import GENERIC as GENERIC_AGENT
 from acpbridge.profiles.clients import CLIENTS, ClientProfile
@@ -49,13 +51,14 @@ def client_called(client_name: str) -> ClientProfile:
 
 
 def version_tuple(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, for comparing: "2.10.0-beta" gives (2, 10, 0)."""
-    numbers: list[int] = []
-    for part in version.split("-", 1)[0].split("."):
-        digits = "".join(char for char in part if char.isdigit())
-        if not digits:
-            break
-        numbers.append(int(digits))
+    """The leading numbers of a version, for comparing: "v2.10.0-beta" gives (2, 10).
+
+    Zeros at the end are left out, so that 2.3 is not older than 2.3.0.
+    """
+    found = re.match(r"v?([0-9]+(?:\.[0-9]+)*)", version)
+    numbers = [int(part) for part in found.group(1).split(".")] if found else []
+    while numbers and not numbers[-1]:
+        del numbers[-1]
     return tuple(numbers)
 
 

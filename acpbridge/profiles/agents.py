@@ -42,6 +42,8 @@ class AgentProfile:
     """Regular expressions: "I have put your message into the running turn" (R10)."""
     busy_reasons: tuple[str, ...] = ("session_busy",)
     """Values of `error.data.reason` that prove that a prompt was refused unrun (R7)."""
+    echo_without_text: str = ""
+    """What the echo of a prompt without any text says (R8: 3)."""
     completions_carry_usage: bool = False
     """Real completions carry `usage`, so a bare one is remarkable (R12)."""
     commands: frozenset[str] = frozenset()
@@ -109,13 +111,28 @@ class AgentProfile:
         return ""
 
 
+_SPECIAL = frozenset(".^$*+?{}[]()|")
+"""What ends the literal head of a pattern."""
+
+
 def _literal_head(pattern: str) -> str:
-    head = re.match(r"[\w ,:'-]*", pattern)
-    text = head.group() if head else ""
-    # A quantifier or an alternative behind the head makes its last character optional.
-    if len(text) < len(pattern) and pattern[len(text)] in "?*{|":
+    """The characters with which every text that matches begins; empty where that is unsure."""
+    if "|" in pattern:
         return ""
-    return "" if "|" in pattern else text
+    head: list[str] = []
+    at = 0
+    while at < len(pattern) and pattern[at] not in _SPECIAL:
+        if pattern[at] == "\\":
+            at += 1
+            if pattern[at].isalnum():
+                # A backslash makes a letter or digit a class; anything else it leaves as it is.
+                break
+        head.append(pattern[at])
+        at += 1
+    if pattern[at : at + 1] in ("?", "*", "{"):
+        # This quantifier makes the last character optional.
+        del head[-1:]
+    return "".join(head)
 
 
 GENERIC = AgentProfile(name="generic")
@@ -139,6 +156,8 @@ HERMES = AgentProfile(
         r"Redirected the active turn with your correction\.",
         r"⏩ Steer queued for the active turn: (?s:.*)",
     ),
+    # Tape image-mid-turn: the image itself is lost there.
+    echo_without_text="[Image attachment]",
     completions_carry_usage=True,
     commands=_HERMES_COMMANDS,
     plain_commands=frozenset({"queue", "steer"}),

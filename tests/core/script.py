@@ -28,16 +28,18 @@ from acpbridge.core.events import (
     AgentGarbled,
     AgentSent,
     AgentStarted,
+    ClientClosed,
     ClientGarbled,
     ClientSent,
     Event,
     Persisted,
     PersistFailed,
+    StopAsked,
     TimerFired,
     TimerKey,
 )
 from acpbridge.core.policy import Policy
-from acpbridge.profiles import AgentProfile, agent_named, client_named
+from acpbridge.profiles import AgentProfile, ClientProfile, agent_named, client_named
 from acpbridge.wire.frame import Frame, peek
 from acpbridge.wire.shapes import Shapes
 
@@ -65,17 +67,23 @@ class Talk:
     def __init__(
         self,
         agent: str | AgentProfile = "generic",
-        client: str = "generic",
+        client: str | ClientProfile = "generic",
         *,
         disk: bool = True,
+        shaped: bool = True,
+        agent_starts: bool = True,
         **policy: Any,
     ) -> None:
         profile = agent_named(agent) if isinstance(agent, str) else agent
         self.agent_name = profile.name
-        self.bridge: Bridge = start(Policy(**policy), profile, client_named(client), "n0nce")
+        shown = client_named(client) if isinstance(client, str) else client
+        self.bridge: Bridge = start(Policy(**policy), profile, shown, "n0nce")
         self.now = 100.0
         self.events: deque[Event] = deque()
         self.timers: dict[TimerKey, float] = {}
+        self.armed: list[ArmTimer] = []
+        self.shaped = shaped
+        """False parses every line of the agent, so that no frame is ever `plain`."""
         self.shapes = Shapes()
         self.disk = disk
         """False leaves `Persist` unanswered until `persisted` or `persist_failed` is called."""
@@ -86,8 +94,11 @@ class Talk:
         self.persists: list[Persist] = []
         self.notes: list[Note] = []
         self.starts: list[int] = []
+        self.agent_starts = agent_starts
+        """False leaves `StartAgent` unanswered."""
         self.stops: list[StopAgent] = []
         self.exit_code: int | None = None
+        self.finishes: list[int] = []
         self._perform(begin(self.bridge, self.now))
 
     # -- what happens -----------------------------------------------------------------------
@@ -113,7 +124,7 @@ class Talk:
         for frame in frames:
             line = dumps(frame)
             self.dialogue.append(f"{self.now:9.3f} agent> {line.decode(errors='replace')}")
-            seen = self.shapes.peek(line)
+            seen = self.shapes.peek(line) if self.shaped else peek(line, strict=False)
             run = self.bridge.run
             self.feed(AgentSent(run, seen) if isinstance(seen, Frame) else AgentGarbled(run, seen))
 
@@ -133,6 +144,14 @@ class Talk:
     def die(self, reason: str = "killed by SIGKILL") -> None:
         """The agent process ends."""
         self.feed(AgentExited(self.bridge.run, reason))
+
+    def leave(self) -> None:
+        """The client closes its end."""
+        self.feed(ClientClosed())
+
+    def stop(self, reason: str = "SIGTERM") -> None:
+        """A signal asks the bridge to end."""
+        self.feed(StopAsked(reason))
 
     def persisted(self) -> None:
         """The disk answers everything that it owes."""
@@ -211,17 +230,20 @@ class Talk:
                 elif effect.token:
                     self.unanswered.append(effect)
             case ArmTimer(key=key, delay_s=delay):
+                self.armed.append(effect)
                 self.timers[key] = self.now + delay
             case DisarmTimer(key=key):
                 self.timers.pop(key, None)
             case StartAgent(run=run):
                 self.starts.append(run)
                 self.shapes = Shapes()
-                self.feed(AgentStarted(run))
+                if self.agent_starts:
+                    self.feed(AgentStarted(run))
             case StopAgent():
                 self.stops.append(effect)
             case Finish(code=code):
                 self.exit_code = code
+                self.finishes.append(code)
             case Note():
                 self.notes.append(effect)
 
