@@ -145,7 +145,7 @@ _SESSION_TIMERS: dict[str, Callable[[Bridge, Session], None]] = {
     "trail": _fires(Trigger.TRAIL),
     "wait_max": _fires(Trigger.WAIT_MAX),
     "settle": _fires(Trigger.SETTLE),
-    "revive": _fires(Trigger.UNREVIVED),
+    "revive": recovery.revive_late,
     "busy": queue.busy_over,
     "notice": queue.notice,
     "cancel": cancel.try_cancel,

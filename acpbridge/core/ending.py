@@ -81,7 +81,7 @@ def finish(bridge: Bridge, code: int) -> None:
 
 def check(bridge: Bridge) -> None:
     """A turn has ended: the last one ends the bridge, where the client is gone."""
-    if bridge.client_gone and bridge.closing and not _turns(bridge):
+    if bridge.client_gone and not _turns(bridge):
         bridge.disarm("finish", None)
         stop(bridge, "the last turn has ended")
 

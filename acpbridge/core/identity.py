@@ -33,8 +33,9 @@ def _forget_idle(bridge: Bridge) -> None:
         return
     for session in bridge.sessions.values():
         open_ = session.queue or session.at_agent or session.paced or session.loading
-        # Only we know which of the agent's sessions an alias stands for (R25).
-        if session.phase is Phase.IDLE and not open_ and not session.generation:
+        # Only we know what an alias stands for (R25) and what a cancel has left behind (R24).
+        told = session.generation or session.cancel_unanswered or session.crossed or session.ghosts
+        if session.phase is Phase.IDLE and not open_ and not told:
             forget(bridge, session)
             bridge.note("session_forgotten", session=session.id)
             return

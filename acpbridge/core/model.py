@@ -72,6 +72,8 @@ class Session:
     """Open load and resume requests of this session."""
     resuming: int = 0
     """How many of those are resumes, which must not replay."""
+    opened_until_s: float = 0.0
+    """Until then a `usage_update` may be the opening's own, whatever was written since (R9)."""
     load_until_s: float = 0.0
     """End of the load window; NEVER while a request is open."""
     hold: list[Frame] = field(factory=list)
@@ -104,6 +106,8 @@ class Session:
     """The params of the request that opened it, kept for a revival; memory only."""
     known: bool = False
     """Opened by a new, load, resume or fork that this bridge saw succeed."""
+    prompted: bool = False
+    """A prompt was written in it."""
     fresh: bool = False
     """Opened by new or fork and no turn of it was answered with a result (R23)."""
     tip: str = ""
@@ -120,6 +124,8 @@ class Session:
     """The client's last load or resume found no session (R4, R25)."""
     reviving: str = ""
     """The step of a revival that is open: "", "load", "resume", "new", "fork", "settings"."""
+    revive_until_s: float = NEVER
+    """When what waits for the revival is told that it takes too long; NEVER while nothing waits."""
     settings_open: int = 0
     replayed: int = 0
     """Content frames hidden inside a revival's load."""

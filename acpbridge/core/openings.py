@@ -18,7 +18,8 @@ from acpbridge.wire.frame import Frame, Kind
 def initialize_sent(bridge: Bridge, frame: Frame) -> None:
     """Remember the client's initialize for a restart, and who the client says it is."""
     bridge.initialize = frame
-    name = _member(frame.params, "clientInfo", "name")
+    # ACP v2 calls it `info` on both sides.
+    name = _member(frame.params, "clientInfo", "name") or _member(frame.params, "info", "name")
     if not bridge.client_chosen and isinstance(name, str):
         bridge.client = client_called(name)
 
@@ -26,7 +27,8 @@ def initialize_sent(bridge: Bridge, frame: Frame) -> None:
 def initialized(bridge: Bridge, frame: Frame) -> None:
     """Learn from the agent's initialize result who it is and what it can do."""
     result = frame.result if isinstance(frame.result, dict) else {}
-    name, version = (_member(result, "agentInfo", key) for key in ("name", "version"))
+    who = "agentInfo" if "agentInfo" in result else "info"
+    name, version = (_member(result, who, key) for key in ("name", "version"))
     if not bridge.agent_chosen and isinstance(name, str):
         bridge.agent = agent_called(name)
     bridge.agent_version = version if isinstance(version, str) else ""
@@ -88,7 +90,7 @@ def opened(bridge: Bridge, pending: Pending, frame: Frame) -> bytes:
     if pending.method == acp.SESSION_FORK:
         source = bridge.sessions.get(pending.session)
         session.fresh = source is None or not source.settled
-    session.load_until_s = bridge.now + bridge.policy.load_tail_s
+    session.load_until_s = session.opened_until_s = bridge.now + bridge.policy.load_tail_s
     identity.learn_tip(bridge, session, frame.result)
     return frame.raw
 
@@ -139,7 +141,7 @@ def window_closed(bridge: Bridge, session: Session, pending: Pending) -> None:
     session.loading = max(0, session.loading - 1)
     session.resuming -= pending.method == acp.SESSION_RESUME
     if not session.loading:
-        session.load_until_s = bridge.now + bridge.policy.load_tail_s
+        session.load_until_s = session.opened_until_s = bridge.now + bridge.policy.load_tail_s
 
 
 def load_over(bridge: Bridge, session: Session) -> None:

@@ -207,6 +207,7 @@ def write(bridge: Bridge, session: Session, cause: Cause) -> None:
         line = splice.with_id(line, prompt.wire_id)
     if session.agent_id != session.id:
         line = splice.with_session(line, session.agent_id)
+    session.prompted = True
     prompt.stage = Stage.WRITTEN
     prompt.written_s = bridge.now
     prompt.attempts += 1

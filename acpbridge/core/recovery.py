@@ -38,6 +38,7 @@ def lose(bridge: Bridge, session: Session, cause: Cause) -> None:
     session.left_ids.clear()
     session.loading = session.resuming = session.settings_open = 0
     session.load_until_s = 0.0
+    session.revive_until_s = NEVER
     for name in ("quiet", "marker", "settle", "trail", "wait_max", "cancel", "grace", "hold",
                  "gate", "revive", "busy"):  # fmt: skip
         bridge.disarm(name, session)
@@ -50,7 +51,10 @@ def lose(bridge: Bridge, session: Session, cause: Cause) -> None:
 def revive(bridge: Bridge, session: Session, cause: Cause) -> None:
     """WANT while Lost: make a live agent know the session again (R23)."""
     queue.watch(bridge, session)
-    if bridge.closing or session.reviving:
+    if bridge.closing:
+        return
+    if session.reviving:
+        _wait_for_revival(bridge, session)
         return
     if bridge.agent_state is AgentState.DEAD and bridge.policy.restart:
         life.start_again(bridge)
@@ -67,19 +71,44 @@ def revive(bridge: Bridge, session: Session, cause: Cause) -> None:
     if not session.known:
         bridge.fire(session, Trigger.UNREVIVED)
         return
-    bridge.arm("revive", session, bridge.policy.restart_max_s)
+    _wait_for_revival(bridge, session)
     _revive_by(bridge, session)
+
+
+def _wait_for_revival(bridge: Bridge, session: Session) -> None:
+    """What waits for a revival waits `restart_max` at most; the clock runs from the first."""
+    if session.revive_until_s == NEVER:
+        session.revive_until_s = bridge.now + bridge.policy.restart_max_s
+        bridge.arm("revive", session, bridge.policy.restart_max_s)
+
+
+def revive_late(bridge: Bridge, session: Session) -> None:
+    """`restart_max` is over: what waits is told so (R23).
+
+    The agent's answer still counts when it comes: a load that goes on goes on hidden, and a
+    session that it opened for us is the client's. A fork is given up, for a restart may help; a
+    setting without an answer is no reason to wait for longer.
+    """
+    session.revive_until_s = NEVER
+    if session.reviving == "fork":
+        bridge.fire(session, Trigger.UNREVIVED)
+    elif session.reviving == "settings":
+        bridge.note("setting_unanswered", "warning", session=session.id)
+        bridge.fire(session, Trigger.REVIVED)
+    else:
+        wait_s = bridge.policy.restart_max_s
+        why = f"The agent did not bring the session {session.id} back in {wait_s:.0f} s"
+        openings.refuse_queue(bridge, session, "session-lost", why)
 
 
 def _revive_by(bridge: Bridge, session: Session) -> None:
     load_id = session.tip or session.agent_id
     params = splice.with_member(session.params, (), "sessionId", codec.encode(load_id))
     can_resume = isinstance(_session_capability(bridge, "resume"), dict)
-    if session.fresh:
-        session.reviving = "new"
-        params = splice.without_members(session.params, (), frozenset({"sessionId"}))
-        ask(bridge, session, acp.SESSION_NEW, params, _reopened)
-    elif bridge.capabilities.get("loadSession") is True:
+    can_load = bridge.capabilities.get("loadSession") is True
+    if session.fresh and not (session.prompted and can_load):
+        _open_anew(bridge, session)
+    elif can_load:
         session.reviving = "load"
         session.replayed = 0
         identity.alias(bridge, session, load_id)
@@ -94,6 +123,12 @@ def _revive_by(bridge: Bridge, session: Session) -> None:
         bridge.fire(session, Trigger.UNREVIVED)
 
 
+def _open_anew(bridge: Bridge, session: Session) -> None:
+    session.reviving = "new"
+    params = splice.without_members(session.params, (), frozenset({"sessionId"}))
+    ask(bridge, session, acp.SESSION_NEW, params, _reopened)
+
+
 def _session_capability(bridge: Bridge, name: str) -> object:
     capabilities = bridge.capabilities.get("sessionCapabilities")
     return capabilities.get(name) if isinstance(capabilities, dict) else None
@@ -105,11 +140,13 @@ def _reopened(bridge: Bridge, session: Session | None, frame: Frame | None) -> N
         return
     result = frame.result if isinstance(frame.result, dict) else {}
     agent_id = result.get("sessionId")
-    if frame.kind is Kind.ERROR or not isinstance(agent_id, str) or not agent_id:
+    if not isinstance(agent_id, str) or not agent_id:
         bridge.fire(session, Trigger.UNREVIVED)
         return
     if session.reviving == "fork":
         session.left_ids.add(session.agent_id)
+    else:
+        session.prompted = False
     identity.alias(bridge, session, agent_id)
     session.tip = ""
     identity.learn_tip(bridge, session, result)
@@ -123,6 +160,11 @@ def _reloaded(bridge: Bridge, session: Session | None, frame: Frame | None) -> N
     method = acp.SESSION_LOAD if session.reviving == "load" else acp.SESSION_RESUME
     lost = "" if frame.kind is Kind.RESPONSE else present.agent_words(frame)
     lost = lost or openings.nothing_loaded(bridge, session, method, frame)
+    if lost and session.fresh:
+        # An agent may keep a conversation from its first prompt on, or only from its first turn's
+        # end on (tapes wedge-recovery and agent-killed-mid-turn of Hermes): this one does not.
+        _open_anew(bridge, session)
+        return
     if lost:
         bridge.note("session_lost", "warning", session=session.id, reason=lost)
         bridge.fire(session, Trigger.UNREVIVED)
@@ -163,12 +205,17 @@ def revived(bridge: Bridge, session: Session, cause: Cause) -> None:
     bridge.wedged.discard(session.id)
     session.cancel_unanswered = session.crossed = False
     session.phase = Phase.IDLE
-    session.load_until_s = bridge.now + bridge.policy.load_tail_s
-    bridge.disarm("revive", session)
+    session.load_until_s = session.opened_until_s = bridge.now + bridge.policy.load_tail_s
+    _over(bridge, session)
     bridge.note("session_revived", session=session.id, generation=session.generation)
     while session.waiting:
         forward(bridge, session, session.waiting.popleft())
     prompts.settle(bridge, session)
+
+
+def _over(bridge: Bridge, session: Session) -> None:
+    session.revive_until_s = NEVER
+    bridge.disarm("revive", session)
 
 
 def unrevived(bridge: Bridge, session: Session, cause: Cause) -> None:
@@ -176,7 +223,7 @@ def unrevived(bridge: Bridge, session: Session, cause: Cause) -> None:
     forked = session.reviving == "fork"
     session.reviving = ""
     session.load_until_s = 0.0
-    bridge.disarm("revive", session)
+    _over(bridge, session)
     if forked:
         # The session is still there, only no copy of it: what is left is a restart (R24).
         session.wedged_by = "fork"
@@ -205,7 +252,7 @@ def recover(bridge: Bridge, session: Session, cause: Cause) -> None:
     if can_fork and session.known and session.wedged_by != "fork":
         session.reviving = "fork"
         params = splice.with_member(session.params, (), "sessionId", codec.encode(session.agent_id))
-        bridge.arm("revive", session, bridge.policy.restart_max_s)
+        _wait_for_revival(bridge, session)
         ask(bridge, session, acp.SESSION_FORK, params, _reopened)
         return
     if not can_restart:
@@ -228,5 +275,5 @@ def mend_wedged(bridge: Bridge) -> None:
     """A turn has ended somewhere: a wedged session that waited for that may be recovered."""
     for session_id in sorted(bridge.wedged):
         session = bridge.sessions.get(session_id)
-        if session is not None and session.queue:
+        if session is not None:
             bridge.fire(session, Trigger.WANT)

@@ -182,7 +182,8 @@ def _pass_answer(bridge: Bridge, pending: Pending, frame: Frame) -> None:
 def _closed_session(bridge: Bridge, session: Session, frame: Frame) -> None:
     """The agent has closed it: nothing of it is remembered, unless something is open still."""
     # While it is being revived, the history that our load brings must stay hidden.
-    waits = session.queue or session.waiting or session.gated
+    # A load that the client sent behind its close opens the session again.
+    waits = session.queue or session.waiting or session.gated or session.loading
     if frame.kind is Kind.RESPONSE and not (waits or session.at_agent or session.reviving):
         present.release_paced(bridge, session)
         identity.forget(bridge, session)

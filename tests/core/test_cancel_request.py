@@ -17,6 +17,7 @@ from tests.core.script import (
     ended,
     error,
     notify,
+    permission,
     prompt,
     request,
 )
@@ -45,10 +46,10 @@ def test_the_running_prompt_is_taken_back_where_the_agent_honours_it() -> None:
 
     talk.client(take_back(1))
     asked = talk.got()
-    talk.agent(ended(1, "cancelled"), chunk("b"), ended(2))
+    talk.agent(chunk("late"), ended(1, "cancelled"), chunk("b"), ended(2))
 
     assert [{"requestId": 1}] == [line["params"] for line in asked]
-    assert [(1, "cancelled"), "b", (2, "end_turn")] == kinds(talk.seen())
+    assert ["late", (1, "cancelled"), "b", (2, "end_turn")] == kinds(talk.seen())
     assert ["two", "three"] == texts(talk.got())
 
 
@@ -242,3 +243,14 @@ def test_it_takes_back_the_older_of_two_requests_with_one_id() -> None:
 
     assert ["$/cancel_request"] == kinds(talk.got())
     assert [(7, -32800), (7, -32800)] == kinds(talk.seen())
+
+
+def test_it_answers_the_cards_of_the_turn_as_a_cancel_does() -> None:
+    """R17: the agent cannot end a turn that waits for a person."""
+    talk = Talk("claude")
+    reach.working(talk)
+    talk.agent(permission(9))
+
+    talk.client(take_back(1))
+
+    assert [9, None] == [line.get("id") for line in talk.got()]

@@ -136,3 +136,22 @@ def test_a_prompt_during_the_clients_load_waits_for_it() -> None:
 
     assert [] == early
     assert ["one"] == texts(talk.got())
+
+
+def test_loads_that_waited_for_the_agent_go_one_after_the_other() -> None:
+    """R4: in the order in which they came, with what came between them."""
+    talk = Talk("generic")
+    reach.lost(talk)
+    talk.client(in_session("L", "session/load"), prompt(1, "one"), in_session("M", "session/load"))
+    initialized(talk)
+    first = [line["id"] for line in talk.got()]
+    talk.client(prompt(2, "two"))
+    nothing = talk.got()
+    talk.agent(chunk("h"), answer("L", {}))
+    second = [line["id"] for line in talk.got()]
+    talk.agent(chunk("b"), ended(1))
+    third = [line["id"] for line in talk.got()]
+    talk.agent(chunk("h"), answer("M", {}))
+
+    assert (["L"], [], [1], ["M"]) == (first, nothing, second, third)
+    assert [2] == [line["id"] for line in talk.got()]

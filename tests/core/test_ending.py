@@ -143,6 +143,7 @@ def test_a_running_turn_is_finished(place: str) -> None:
 
     assert [] == early
     assert [StopAgent(1)] == talk.stops
+    assert "finish" not in {name for name, _ in talk.timers}
 
 
 @pytest.mark.parametrize("place", ["kept", "joined", "segment"])

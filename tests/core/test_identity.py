@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from acpbridge.core.bridge import start, step
+from acpbridge.core.events import AgentSent, AgentStarted, ClientSent
+from acpbridge.core.policy import Policy
+from acpbridge.wire.frame import Frame, peek
 from tests.core import reach
 from tests.core.reach import forget, in_session, initialized, kinds, owed
 from tests.core.script import (
@@ -299,3 +303,33 @@ def test_when_every_session_works_none_is_forgotten() -> None:
     talk.new("x")
 
     assert ["s1", "x"] == sorted(talk.bridge.sessions)
+
+
+def test_a_rotated_session_is_resumed_by_its_tip_too() -> None:
+    """R25, where the agent cannot load: its frames come under the tip."""
+    talk = rotated("tip-1")
+    talk.die()
+    talk.client(prompt(1, "one"))
+    initialized(talk, without=("loadSession",))
+    resume = owed(talk, "session/resume")
+    talk.agent(answer(resume["id"], new_result("tip-1")))
+    talk.agent(chunk("b", "tip-1"))
+
+    assert "tip-1" == resume["params"]["sessionId"]
+    assert ["s1"] == [line["params"]["sessionId"] for line in talk.seen()]
+
+
+def test_the_profiles_are_chosen_by_the_names_of_acp_v2_too() -> None:
+    """ACP v2 says `info` on both sides where v1 says `agentInfo` and `clientInfo`."""
+    bridge = start(Policy(), None, None, "n0nce")
+    step(bridge, 0.0, AgentStarted(1))
+    asked = request(1, "initialize", {"protocolVersion": 2, "info": {"name": "codeg"}})
+    info = {"name": "hermes-agent", "version": "0.22.0"}
+    told = answer(1, {"protocolVersion": 2, "info": info})
+    seen = [peek(dumps(frame), strict=False) for frame in (asked, told)]
+    assert isinstance(seen[0], Frame)
+    assert isinstance(seen[1], Frame)
+    step(bridge, 0.0, ClientSent(seen[0]))
+    step(bridge, 0.0, AgentSent(1, seen[1]))
+
+    assert ("hermes", "codeg") == (bridge.agent.name, bridge.client.name)

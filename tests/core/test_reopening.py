@@ -22,6 +22,7 @@ from tests.core.script import (
     answer,
     cancel,
     chunk,
+    echo,
     ended,
     error,
     new_result,
@@ -64,27 +65,74 @@ def test_an_agent_that_can_neither_loses_the_session() -> None:
     assert [(1, "session-lost")] == kinds(talk.seen())
 
 
-def untouched() -> Talk:
-    """A session in which no turn was answered; its agent dies while the first one runs."""
+def unfinished() -> Talk:
+    """A session whose first turn was running when its agent died; prompt 1 waits."""
     talk = Talk("generic")
     talk.open()
     talk.client(prompt(0, "zero"), prompt(1, "one"))
     talk.agent(chunk("half"))
     talk.got()
     talk.die()
+    initialized(talk)
     talk.seen()
     return talk
 
 
-def test_a_session_without_a_settled_turn_is_opened_anew_and_aliased() -> None:
-    """R23, R25: no agent can load what it has not stored; the client's id stays."""
-    talk = untouched()
-    (sent,) = obey(talk)
-    talk.agent(chunk("b", "new-2"), ended(1))
+def test_a_session_without_a_settled_turn_is_loaded_if_the_agent_has_kept_it() -> None:
+    """R25 over R23: Hermes keeps a conversation from its first prompt on (tape wedge-recovery)."""
+    talk = unfinished()
 
-    assert ("one", "new-2") == (texts([sent])[0], sent["params"]["sessionId"])
+    loaded(talk, echo("zero"), chunk("half"))
+
+    (sent,) = talk.got()
+    assert ("one", "s1") == (texts([sent])[0], sent["params"]["sessionId"])
+    assert [] == talk.seen()
+
+
+@pytest.mark.parametrize("reply", [error(0, -32002), answer(0, {})], ids=["refused", "empty"])
+def test_otherwise_it_is_opened_anew_and_aliased(reply: Json) -> None:
+    """R23, R25: no agent can load what it has not stored; the client's id stays."""
+    talk = Talk("hermes")
+    talk.open()
+    talk.client(prompt(0, "zero"), prompt(1, "one"))
+    talk.got()
+    talk.die()
+    initialized(talk)
+    talk.seen()
+
+    talk.agent({**reply, "id": owed(talk, "session/load")["id"]})
+    talk.agent(answer(owed(talk, "session/new")["id"], new_result("s9")))
+    (sent,) = talk.got()
+    talk.agent(chunk("b", "s9"), ended(1))
+
+    assert ("one", "s9") == (texts([sent])[0], sent["params"]["sessionId"])
     shown, told = talk.seen()
     assert ("s1", (1, "end_turn")) == (shown["params"]["sessionId"], kinds([told])[0])
+
+
+def test_one_in_which_nothing_was_written_is_opened_anew_at_once() -> None:
+    """There is nothing to load, and an agent may take long to say so."""
+    talk = Talk("generic")
+    talk.open()
+    talk.die()
+    talk.client(prompt(0, "zero"), prompt(1, "one"))
+    (sent,) = obey(talk)
+    talk.agent(chunk("b", "new-2"))
+    talk.die()
+    (again,) = obey(talk)
+
+    assert ["new-2", "new-2"] == [line["params"]["sessionId"] for line in (sent, again)]
+
+
+def test_without_load_an_unfinished_one_is_opened_anew() -> None:
+    talk = Talk("generic")
+    talk.open()
+    talk.client(prompt(0, "zero"), prompt(1, "one"))
+    talk.got()
+    talk.die()
+    initialized(talk, without=("loadSession",))
+
+    assert "session/new" == owed(talk, "session/new")["method"]
 
 
 def test_it_is_opened_with_the_same_params_and_no_session_id() -> None:
@@ -214,8 +262,8 @@ def test_a_notification_that_waited_for_a_lost_session_is_gone_with_it() -> None
     assert [] == talk.got()
 
 
-def test_settings_that_are_answered_too_late_change_nothing() -> None:
-    """I9: `restart_max` bounds this step of the revival as the others."""
+def test_settings_that_are_answered_too_late_hold_nothing_up() -> None:
+    """I9: `restart_max` bounds this step too; the session is there, so the prompt runs (I10)."""
     talk = Talk("generic")
     reach.idle(talk)
     talk.client(set_mode("a"))
@@ -226,12 +274,11 @@ def test_settings_that_are_answered_too_late_change_nothing() -> None:
     loaded(talk)
     (again,) = talk.got()
     talk.wait(30.0)
-    forget(talk)
 
+    assert ["one"] == texts(talk.got())
     talk.agent(answer(again["id"], {}))
-
-    assert ([], []) == (talk.seen(), talk.got())
-    assert "lost" == talk.bridge.sessions["s1"].phase.value
+    assert [] == talk.got()
+    assert "running" == talk.bridge.sessions["s1"].phase.value
 
 
 def test_a_foreign_session_that_comes_back_by_itself_is_still_foreign() -> None:

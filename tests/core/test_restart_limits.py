@@ -10,6 +10,7 @@ from tests.core import reach
 from tests.core.reach import PLACES, forget, kinds, obey, owed, set_mode, texts
 from tests.core.script import (
     Talk,
+    cancel,
     chunk,
     error,
     prompt,
@@ -190,3 +191,20 @@ def test_an_agent_that_was_never_initialized_ends_the_bridge(moment: str) -> Non
     expected = [("i", "agent-exited")] if moment != "before initialize" else []
     assert expected == kinds(talk.seen())
     assert (3, [1]) == (talk.exit_code, talk.starts)
+
+
+def test_an_absence_that_nobody_waited_for_costs_the_next_prompt_nothing() -> None:
+    """R23: `restart_max` counts from when somebody waits, not from the first bad start."""
+    talk = Talk("generic")
+    reach.lost(talk)
+    talk.client(prompt(1, "one"))
+    talk.wait(20.0)
+    talk.client(cancel())
+    talk.die()
+    talk.wait(100.0)
+    talk.client(prompt(2, "two"))
+    forget(talk)
+
+    talk.wait(29.0)
+
+    assert [] == [kind for kind in kinds(talk.seen()) if isinstance(kind, tuple)]

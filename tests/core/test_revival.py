@@ -223,7 +223,8 @@ def test_an_unanswered_load_ends_after_restart_max() -> None:
     assert [(1, "session-lost")] == kinds(talk.seen())
 
 
-def test_a_late_answer_to_that_load_changes_nothing() -> None:
+def test_a_late_answer_to_that_load_still_counts() -> None:
+    """R23: its history stays hidden however late it comes, and the next prompt runs (I10)."""
     talk = revival()
     load = owed(talk, "session/load")
     talk.wait(31.0)
@@ -232,7 +233,22 @@ def test_a_late_answer_to_that_load_changes_nothing() -> None:
     talk.agent(chunk("x"), answer(load["id"], {}))
     talk.client(prompt(2, "two"))
 
-    assert [(2, "session-lost")] == [kind for kind in kinds(talk.seen()) if kind != "x"]
+    assert ([], ["two"]) == (talk.seen(), texts(talk.got()))
+
+
+def test_each_prompt_waits_for_a_slow_load_within_the_limit() -> None:
+    """R23, I9: the clock runs from the first that waits, and again from the next one."""
+    talk = revival()
+    talk.wait(31.0)
+    forget(talk)
+
+    talk.client(prompt(2, "two"))
+    talk.wait(20.0)
+    talk.client(prompt(3, "three"))
+    talk.wait(10.1)
+
+    told = [kind for kind in kinds(talk.seen()) if isinstance(kind, tuple)]
+    assert [(2, "session-lost"), (3, "session-lost")] == told
 
 
 def test_a_death_during_the_revival_starts_another_one() -> None:

@@ -39,7 +39,7 @@ TOLD = {
 }
 """Prompts whose answer is an error of the bridge's own."""
 
-ALIASED = frozenset({"cancel-during-tool", "cancel-immediately", "wedge-recovery"})
+ALIASED = frozenset({"cancel-immediately"})
 """Tapes in which the agent's session is replaced by another one, behind the client's id (R24)."""
 
 
@@ -169,12 +169,8 @@ def test_everything_is_at_rest_in_the_end(tape: Tape) -> None:
     assert [] == [one for one in stage.speeches if one.is_turn]
 
 
-# A finding, for who owns R23: "a session without a settled turn is opened anew". The tapes say
-# that it need not: Hermes keeps a conversation from its first prompt on (wedge-recovery and
-# agent-killed-mid-turn, second process: the load replays it). Opened anew, the agent has forgotten
-# the message whose tool was cancelled. It should be loaded, and opened anew only if that fails.
-@pytest.mark.xfail(reason="R23 opens a session anew whose only turn did not settle", strict=True)
 def test_a_first_turn_that_was_cancelled_is_not_forgotten() -> None:
+    """Hermes keeps a conversation from its first prompt on: it is loaded, not opened anew (R23)."""
     tape = next(one for one in TAPES if one.scenario == "cancel-during-tool")
     own = [
         frame["method"]

@@ -56,6 +56,7 @@ def test_beside_a_live_turn_it_is_forked_and_aliased() -> None:
     shown = talk.seen()
 
     assert ("s1", []) == (fork["params"]["sessionId"], talk.stops)
+    assert set() == talk.bridge.wedged
     assert ("f1", ["two"]) == (sent["params"]["sessionId"], texts([sent]))
     assert ["s1", "s1"] == [line["params"]["sessionId"] for line in shown[:2]]
     assert ["b", "session/request_permission", (2, "end_turn")] == kinds(shown)
