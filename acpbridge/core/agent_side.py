@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acpbridge.core import answering, hold, identity, present, replies, requests, work
 from acpbridge.core.model import Bridge, Phase, Session, Stage, Trigger
-from acpbridge.wire import acp
+from acpbridge.wire import acp, scan
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
 from acpbridge.wire.ids import salvage
 from acpbridge.wire.lines import Oversize
@@ -30,9 +30,20 @@ def agent_frame(bridge: Bridge, frame: Frame) -> None:
     elif frame.method == acp.SESSION_UPDATE and session is not None:
         _update(bridge, session, frame)
     elif frame.method == acp.CANCEL_REQUEST:
-        requests.agent_took_back(bridge, frame)
+        _took_back(bridge, frame)
     else:
         bridge.to_client(identity.toward_client(session, frame))
+
+
+def _took_back(bridge: Bridge, frame: Frame) -> None:
+    """It names a request and no session; where that request is held, it waits behind it (I6)."""
+    span = scan.find(frame.raw, "params", "requestId")
+    meant = frame.raw[span[0] : span[1]] if span else b""
+    for session in bridge.sessions.values():
+        if any(held.kind is Kind.REQUEST and held.id == meant for held in session.hold):
+            _hold_more(bridge, session, frame)
+            return
+    requests.agent_took_back(bridge, frame)
 
 
 def _left_behind(bridge: Bridge, session: Session, frame: Frame) -> None:
@@ -71,6 +82,8 @@ def take_in(bridge: Bridge, session: Session, frame: Frame) -> None:
         _request(bridge, session, frame)
     elif frame.method == acp.SESSION_UPDATE:
         _pass_update(bridge, session, frame)
+    elif frame.method == acp.CANCEL_REQUEST:
+        requests.agent_took_back(bridge, frame)
     else:
         bridge.to_client(identity.toward_client(session, frame))
 
@@ -141,17 +154,29 @@ def _hidden(bridge: Bridge, session: Session, frame: Frame) -> None:
     present.update(bridge, session, frame)
 
 
+def _is_openings_own(bridge: Bridge, session: Session, frame: Frame) -> bool:
+    """Whether this is the one usage that follows an opening, whatever was written since (R9).
+
+    Hermes says it up to 60 ms behind new or load; it ends no turn. The next one may.
+    """
+    if frame.variant != acp.USAGE_UPDATE or bridge.now >= session.opened_until_s:
+        return False
+    session.opened_until_s = 0.0
+    return True
+
+
 def _pass_update(bridge: Bridge, session: Session, frame: Frame) -> None:
+    is_own = _is_openings_own(bridge, session, frame)
     if in_window(bridge, session):
         if session.loading and frame.variant in present.CONTENT:
             session.replayed += 1
         _learn(bridge, session, frame)
         present.update(bridge, session, frame)
         return
-    trigger = work.trigger_of(bridge, session, frame)
+    trigger = None if is_own else work.trigger_of(bridge, session, frame)
     if trigger is not None:
         bridge.fire(session, trigger, frame)
-    if frame.variant == acp.USAGE_UPDATE:
+    if frame.variant == acp.USAGE_UPDATE and not is_own:
         for prompt in session.at_agent:
             prompt.usage = True
     _learn(bridge, session, frame)
@@ -185,7 +210,6 @@ def _consider_fast(bridge: Bridge, session: Session) -> None:
         and not session.muted
         and not session.cancel_due
         and not session.paced
-        and not bridge.client_gone
     )
     # An empty head is a receipt text without a literal beginning: every chunk needs a look.
     if settled and b"" not in bridge.agent.receipt_heads:

@@ -125,6 +125,7 @@ def _bind(bridge: Bridge, session: Session, prompt: Prompt, stage: Stage) -> Non
         session.turn.last_work_s = bridge.now
     if session.owner() is None and session.phase is Phase.RUNNING:
         session.phase = Phase.HELD
+    watch_quiet(bridge, session)
     queue.watch(bridge, session)
 
 

@@ -76,16 +76,20 @@ def is_bare(result: Any) -> bool:
     )
 
 
-def carries_usage(result: Any) -> bool:
+def carries_usage(result: dict[str, Any]) -> bool:
     """Whether a completion has real `usage`."""
-    return isinstance(result, dict) and result.get("usage") is not None
+    return result.get("usage") is not None
+
+
+def says_wedged(bridge: Bridge, frame: Frame) -> bool:
+    """Whether this is the error after which the session runs nothing any more (R24)."""
+    code, said = frame.error.get("code"), f"{frame.error.get('message')} {frame.error.get('data')}"
+    return any(code == listed and part in said for listed, part in bridge.agent.wedge_errors)
 
 
 def _judge_error(bridge: Bridge, prompt: Prompt, frame: Frame) -> Verdict:
-    code, message = frame.error.get("code"), frame.error.get("message")
     data = frame.error.get("data")
-    said = f"{message} {data}"
-    if any(code == listed and part in said for listed, part in bridge.agent.wedge_errors):
+    if says_wedged(bridge, frame):
         if prompt.cancelled:
             return Verdict.WEDGE_CANCELLED
         return Verdict.WEDGE_ANSWERED if prompt.worked else Verdict.WEDGED

@@ -7,6 +7,7 @@ path: a text chunk in a turn where nothing is in doubt is passed on without bein
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import assert_never
 
 from acpbridge.core import cancel, client_side, ending, life, queue, recovery, work
 from acpbridge.core.agent_side import agent_frame, agent_garbled, release_hold
@@ -14,6 +15,7 @@ from acpbridge.core.effects import Effect, ToClient
 from acpbridge.core.events import (
     AgentExited,
     AgentGarbled,
+    AgentLeft,
     AgentSent,
     AgentStarted,
     ClientClosed,
@@ -112,12 +114,16 @@ def _take_in(bridge: Bridge, event: Event) -> None:
         case AgentStarted(run=run):
             life.started(bridge, run)
             client_side.flush_waiting(bridge)
-        case AgentExited(run=run, reason=reason):
-            life.exited(bridge, run, reason)
+        case AgentLeft(run=run):
+            life.left(bridge, run)
+        case AgentExited(run=run, reason=reason, started=was_started):
+            life.exited(bridge, run, reason, was_started=was_started)
         case ClientClosed():
             ending.client_closed(bridge)
         case StopAsked(reason=reason):
             ending.stop(bridge, reason)
+        case _:
+            assert_never(event)
 
 
 def _timer(bridge: Bridge, key: TimerKey) -> None:
@@ -157,4 +163,5 @@ _SESSION_TIMERS: dict[str, Callable[[Bridge, Session], None]] = {
 _BRIDGE_TIMERS: dict[str, Callable[[Bridge], None]] = {
     "restart": life.restart_late,
     "finish": ending.finish_late,
+    "undelivered": ending.forget_dropped,
 }

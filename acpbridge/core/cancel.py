@@ -59,6 +59,7 @@ def _answer_unsent(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     bridge.persist(prompt, session, "cancelled", "cancelled before it was sent")
     session.dropped.append((bridge.now, prompt))
     del session.dropped[: -bridge.policy.queue_prompts_max]
+    bridge.arm("undelivered", None, bridge.policy.cancel_eof_s)
     line = replies.completion(prompt.id, acp.CANCELLED)
     present.answer(bridge, session, prompt, line, acp.CANCELLED)
 
@@ -69,7 +70,12 @@ def cancel_nothing(bridge: Bridge, session: Session, cause: Cause) -> None:
 
 
 def cancel_again(bridge: Bridge, session: Session, cause: Cause) -> None:
-    """One cancel per turn is enough."""
+    """One cancel per turn is enough; a `$/cancel_request` of the prompt was none (R16, R20)."""
+    if session.request_cancelled:
+        session.request_cancelled = False
+        session.cancel_due = True
+        try_cancel(bridge, session)
+        return
     bridge.note("cancel_swallowed", session=session.id, phase=session.phase.value)
 
 
@@ -226,6 +232,7 @@ def _pass_to_prompt(bridge: Bridge, session: Session, prompt: Prompt, line: byte
     if session.phase is Phase.CANCELLING:
         return
     prompt.cancelled = True
+    session.request_cancelled = True
     session.phase = Phase.CANCELLING
     session.muted = session.muted or bridge.client.hides_cancelled_work
     cancel_open_asks(bridge, session)

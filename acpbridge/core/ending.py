@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from acpbridge.core import openings, present, requests
 from acpbridge.core.effects import Finish, StopAgent
-from acpbridge.core.model import AgentState, Bridge, Prompt
+from acpbridge.core.model import AgentState, Bridge, Prompt, Session
 
 EXIT_STOPPED = 0
 EXIT_AGENT = 3
 
 
 def client_closed(bridge: Bridge) -> None:
-    """The client's end is closed: nothing more can be asked of it or told to it."""
+    """The client writes no more: nothing can be asked of it, but it may still read (I1)."""
     if bridge.client_gone:
         return
     bridge.client_gone = True
@@ -41,10 +41,22 @@ def _undeliver(bridge: Bridge) -> None:
         for at_s, prompt in session.dropped:
             if at_s >= recent:
                 bridge.persist(prompt, session, "accepted", "undelivered: the client left")
-        for item in session.queue:
-            if isinstance(item, Prompt):
-                bridge.persist(item, session, "accepted", "undelivered: the client left")
-                bridge.note("undelivered", "warning", session=session.id, prompt=item.number)
+        _refuse_undelivered(bridge, session, "The client has closed its end")
+
+
+def _refuse_undelivered(bridge: Bridge, session: Session, why: str) -> None:
+    """What is queued was never sent: the client is told, and the record keeps it to be found."""
+    queued = [item for item in session.queue if isinstance(item, Prompt)]
+    openings.refuse_queue(bridge, session, "agent-exited", why)
+    for prompt in queued:
+        bridge.persist(prompt, session, "accepted", f"undelivered: {why}")
+        bridge.note("undelivered", "warning", session=session.id, prompt=prompt.number)
+
+
+def forget_dropped(bridge: Bridge) -> None:
+    """`cancel_eof` after the last of them: what a cancel ended is cancelled for good (R20, I9)."""
+    for session in bridge.sessions.values():
+        session.dropped.clear()
 
 
 def stop(bridge: Bridge, reason: str) -> None:
@@ -60,11 +72,9 @@ def stop(bridge: Bridge, reason: str) -> None:
 
 
 def fail_waiting(bridge: Bridge, why: str) -> None:
-    """Nothing that waits will be sent: the client is told so, as long as it is there."""
-    if bridge.client_gone:
-        return
+    """Nothing that waits will be sent, and the client is told so."""
     for session in list(bridge.sessions.values()):
-        openings.refuse_queue(bridge, session, "agent-exited", why)
+        _refuse_undelivered(bridge, session, why)
     while bridge.waiting:
         openings.refuse_frame(bridge, bridge.waiting.popleft(), "agent-exited", why)
 

@@ -62,6 +62,13 @@ class AgentGarbled:
 
 
 @frozen
+class AgentLeft:
+    """Nothing that is written to the agent of this run arrives; what it wrote may still come."""
+
+    run: int
+
+
+@frozen
 class AgentExited:
     """The agent process is gone, and every line that it wrote has been fed before this."""
 
@@ -108,6 +115,7 @@ Event: TypeAlias = (
     | AgentStarted
     | AgentSent
     | AgentGarbled
+    | AgentLeft
     | AgentExited
     | Persisted
     | PersistFailed

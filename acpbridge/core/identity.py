@@ -147,7 +147,8 @@ def list_for_client(bridge: Bridge, frame: Frame) -> bytes:
     line = frame.raw
     if not isinstance(listed, list):
         return line
-    seen = {entry.get("sessionId") for entry in listed if isinstance(entry, dict)}
+    named = [entry.get("sessionId") for entry in listed if isinstance(entry, dict)]
+    seen = {agent_id for agent_id in named if isinstance(agent_id, str)}
     twice: set[int] = set()
     for at, entry in enumerate(listed):
         agent_id = entry.get("sessionId") if isinstance(entry, dict) else None

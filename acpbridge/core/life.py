@@ -61,6 +61,9 @@ def _initialized(bridge: Bridge, session: Session | None, frame: Frame | None) -
         bridge.note("restart_failed", "error", reason=present.agent_words(frame))
         _stop_useless(bridge)
         return
+    if bridge.agent_state is not AgentState.INITIALIZING:
+        # It answered and went: what waits is for the next one.
+        return
     bridge.agent_state = AgentState.READY
     _is_back(bridge)
     openings.initialized(bridge, frame)
@@ -92,7 +95,14 @@ def _stop_useless(bridge: Bridge) -> None:
 
 
 # -- the process ends -----------------------------------------------------------------------
-def exited(bridge: Bridge, run: int, reason: str) -> None:
+def left(bridge: Bridge, run: int) -> None:
+    """The agent takes nothing any more: what is not written yet waits for the next one (R22)."""
+    up = (AgentState.FRESH, AgentState.INITIALIZING, AgentState.READY)
+    if run == bridge.run and bridge.agent_state in up:
+        bridge.agent_state = AgentState.LEAVING
+
+
+def exited(bridge: Bridge, run: int, reason: str, *, was_started: bool) -> None:
     """The agent is gone: answer what was open, keep what was not sent, decide what next (R22)."""
     if run != bridge.run:
         return
@@ -106,7 +116,7 @@ def exited(bridge: Bridge, run: int, reason: str) -> None:
     bridge.requests.clear()
     for session in list(bridge.sessions.values()):
         bridge.fire(session, Trigger.GONE)
-    by_itself = open_work and not asked_for
+    by_itself = (open_work or not was_started) and not asked_for
     if bridge.closing:
         ending.fail_waiting(bridge, f"The bridge is ending ({bridge.closing})")
         ending.finish(bridge, ending.EXIT_AGENT if by_itself else ending.EXIT_STOPPED)

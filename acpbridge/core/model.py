@@ -90,6 +90,8 @@ class Session:
     cancel_due: bool = False
     """A cancel waits for its moment (R16)."""
     cancel_line: bytes = b""
+    request_cancelled: bool = False
+    """The agent was asked by `$/cancel_request` alone to end the running prompt (R20)."""
     cancel_sent_s: float = -NEVER
     cancel_unanswered: bool = False
     """A cancel was sent and no turn has been answered with a result since (R24)."""
@@ -149,6 +151,10 @@ class Session:
         first = self.queue[0] if self.queue else None
         return first if isinstance(first, Prompt) else None
 
+    def first_prompt(self) -> Prompt | None:
+        """The first prompt of the queue, whatever stands before it."""
+        return next((item for item in self.queue if isinstance(item, Prompt)), None)
+
     def owner(self) -> Prompt | None:
         """The first prompt of ours that is open at the agent, written or about to be."""
         for prompt in self.at_agent:
@@ -188,6 +194,8 @@ class AgentState(Enum):
     INITIALIZING = "initializing"
     """Restarted; our own initialize is open."""
     READY = "ready"
+    LEAVING = "leaving"
+    """It takes nothing any more, by its own doing; its last lines and its end are to come."""
     STOPPING = "stopping"
     """Being ended for a restart or for the bridge's own end."""
     DEAD = "dead"
@@ -269,9 +277,8 @@ class Bridge:
 
     # -- verbs ------------------------------------------------------------------------------
     def to_client(self, line: bytes) -> None:
-        """Write a line to the client, unless it is gone."""
-        if not self.client_gone:
-            self.out.append(ToClient(line))
+        """Write a line to the client; one that is gone does not read it."""
+        self.out.append(ToClient(line))
 
     def to_agent(self, line: bytes) -> None:
         """Write a line to the agent."""

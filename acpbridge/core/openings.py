@@ -81,6 +81,8 @@ def opened(bridge: Bridge, pending: Pending, frame: Frame) -> bytes:
         bridge.note("session_id_reused", "warning", session=session_id)
         if known.queue or known.at_agent:
             return frame.raw
+        known.reviving = ""
+        refuse_queue(bridge, known, "session-lost", f"The agent opened {session_id} anew")
         present.release_paced(bridge, known)
         identity.forget(bridge, known)
     session = identity.session_of(bridge, session_id)
@@ -171,8 +173,9 @@ def refuse_queue(bridge: Bridge, session: Session, kind: str, why: str) -> None:
 
 
 def refuse_frame(bridge: Bridge, frame: Frame, kind: str, why: str) -> None:
-    """Answer a client's request that never reached the agent; a notification is just gone."""
+    """Answer a client's request that never reached the agent; a notification is lost, and named."""
     if frame.kind is not Kind.REQUEST:
+        bridge.note("notification_dropped", "warning", method=frame.method, reason=why)
         return
     wire_id = present.id_of(bridge, frame)
     text = f"{why}; {frame.method} was not sent."

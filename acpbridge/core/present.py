@@ -55,6 +55,7 @@ def old_update(bridge: Bridge, session: Session, frame: Frame) -> None:
         bridge.count("cancelled_work_withheld")
         _keep(bridge, session, line, for_later=False)
         return
+    session.shown_s = bridge.now
     bridge.to_client(line)
 
 
@@ -177,6 +178,7 @@ def _end(bridge: Bridge, session: Session, prompt: Prompt, reason: str = "") -> 
     if prompt in session.at_agent:
         session.at_agent.remove(prompt)
     bridge.persist(prompt, session, "answered", reason)
+    bridge.note("prompt_answered", "debug", session=session.id, prompt=prompt.number)
 
 
 def _pace(bridge: Bridge, session: Session, wire_id: RpcId, line: bytes) -> None:
@@ -234,7 +236,11 @@ def id_of(bridge: Bridge, frame: Frame) -> RpcId:
 
 def respond(bridge: Bridge, wire_id: RpcId, line: bytes) -> None:
     """Answer a client's request: once, and after an older one under the same id (I1, R26)."""
-    id_ = bridge.client_ids[wire_id]
+    id_ = bridge.client_ids.get(wire_id)
+    if id_ is None:
+        # A fault of ours: the client must not see it, and a conversation must not die of it.
+        bridge.note("second_answer_dropped", "error")
+        return
     bridge.early[wire_id] = line
     waiting = bridge.open_ids[id_]
     while waiting and waiting[0] in bridge.early:

@@ -111,7 +111,7 @@ def settle(bridge: Bridge, session: Session) -> None:
     """The session is Idle: no turn runs, and the next prompt may go."""
     session.phase = Phase.IDLE
     session.turn = None
-    session.cancel_due = False
+    session.cancel_due = session.request_cancelled = False
     bridge.settled = True
     for name in ("quiet", "marker", "settle", "trail", "wait_max", "cancel"):
         bridge.disarm(name, session)

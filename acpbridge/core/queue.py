@@ -35,6 +35,7 @@ def admit(bridge: Bridge, frame: Frame) -> None:
         present.refuse(bridge, session, prompt, *refused)
         return
     bridge.persist(prompt, session, "accepted")
+    bridge.note("prompt_accepted", "debug", session=session.id, prompt=prompt.number)
     session.queue.append(prompt)
     session.queue_bytes += len(frame.raw)
     bridge.queue_bytes += len(frame.raw)
@@ -50,11 +51,14 @@ def _refusal(bridge: Bridge, session: Session, prompt: Prompt) -> tuple[str, str
     if bridge.closing or (bridge.agent_state is AgentState.DEAD and not policy.restart):
         return "agent-exited", "The agent is not running; the message was not sent. Start it again."
     if policy.midturn == "reject" and _is_busy(bridge, session):
-        return "busy", "The session is busy and the policy is to refuse (midturn = reject)."
+        return "busy", (
+            "The session is busy and the policy is to refuse (midturn = reject); "
+            "wait for its turn to end, or cancel it."
+        )
     waiting = sum(isinstance(item, Prompt) for item in session.queue)
     full = ""
     if waiting >= policy.queue_prompts_max:
-        full = f"{waiting} messages wait in this session already (queue_prompts_max)"
+        full = f"Messages waiting in this session: {waiting} (queue_prompts_max)"
     elif _is_busy(bridge, session) and session.queue_bytes + size > policy.queue_bytes_max:
         held = session.queue_bytes
         full = f"The messages waiting in this session hold {held} bytes (queue_bytes_max)"
@@ -94,13 +98,14 @@ def waiting_prompt(session: Session) -> Prompt | None:
             return prompt
         if not prompt.cancelled:
             return None
-    return session.head()
+    # While a response waits for its gap, the next prompt is as good as on its way.
+    return None if session.paced else session.first_prompt()
 
 
 def notice(bridge: Bridge, session: Session) -> None:
     """The notice's timer fired: one thought chunk, if the prompt still waits."""
     prompt = waiting_prompt(session)
-    if prompt is None or prompt.noticed:
+    if prompt is None or prompt.noticed or bridge.closing:
         return
     prompt.noticed = True
     reason = prompts.why_waiting(bridge, session, prompt)
@@ -225,6 +230,7 @@ def write(bridge: Bridge, session: Session, cause: Cause) -> None:
     prompts.expect_answer(bridge, session, prompt)
     send(bridge, session, line)
     bridge.persist(prompt, session, "written")
+    bridge.note("prompt_sent", "debug", session=session.id, prompt=prompt.number)
 
 
 def feed_starved(bridge: Bridge) -> None:
@@ -245,7 +251,6 @@ def take_back(bridge: Bridge, session: Session, prompt: Prompt, reason: str) -> 
     """Nothing of it has run: the prompt returns to the head of the queue, durably (I3)."""
     if prompt.stage in (Stage.WRITTEN, Stage.SENDING):
         bridge.running -= 1
-    bridge.pending.pop(prompt.wire_id, None)
     session.at_agent.remove(prompt)
     prompt.stage = Stage.QUEUED
     prompt.answer = None

@@ -31,7 +31,7 @@ def lose(bridge: Bridge, session: Session, cause: Cause) -> None:
     session.wedged_by = ""
     bridge.wedged.discard(session.id)
     session.muted = session.cancel_due = session.cancel_unanswered = session.crossed = False
-    session.ghost_runs = False
+    session.ghost_runs = session.request_cancelled = False
     session.ghosts.clear()
     session.gated.clear()
     session.gate_until_s = 0.0

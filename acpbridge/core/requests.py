@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from acpbridge.core import identity, openings, present, replies, work
+from acpbridge.core import answers, identity, openings, present, replies, work
 from acpbridge.core.model import (
     NEVER,
     AgentRequest,
@@ -93,7 +93,7 @@ def ask(bridge: Bridge, session: Session | None, method: str, params: bytes, the
     own = bridge.own_id()
     name = session.id if session else ""
     bridge.pending[own] = Pending(method, own, name, own=own_answer(session, then))
-    bridge.to_agent(codec.request(own, method, codec.verbatim(params)))
+    send(bridge, session, codec.request(own, method, codec.verbatim(params)))
 
 
 def own_answer(session: Session | None, then: _Then) -> _Own:
@@ -144,10 +144,14 @@ def answered(bridge: Bridge, frame: Frame) -> None:
 def _late_answer(bridge: Bridge, session: Session, frame: Frame) -> None:
     """The real end of a turn that we had given up: the session is whole after all."""
     bridge.note("late_answer_dropped", "warning", session=session.id)
-    if session.phase is Phase.WEDGED and session.wedged_by == "settle":
-        session.wedged_by = ""
-        session.cancel_unanswered = frame.kind is Kind.ERROR
-        bridge.fire(session, Trigger.REVIVED)
+    if session.phase is not Phase.WEDGED or session.wedged_by != "settle":
+        return
+    if answers.says_wedged(bridge, frame):
+        # It did end, and in the very way that leaves the session stuck (R24).
+        session.wedged_by = "cancel"
+        return
+    session.wedged_by = ""
+    bridge.fire(session, Trigger.REVIVED)
 
 
 def _pass_answer(bridge: Bridge, pending: Pending, frame: Frame) -> None:
@@ -190,7 +194,8 @@ def _closed_session(bridge: Bridge, session: Session, frame: Frame) -> None:
 
 
 def _object_result(line: bytes, frame: Frame) -> bytes:
-    if frame.kind is Kind.RESPONSE and frame.result is None:
+    # Not where the answer was not believed: the line is an error of ours by then.
+    if frame.kind is Kind.RESPONSE and frame.result is None and line is frame.raw:
         return splice.with_value(line, ("result",), b"{}")
     return line
 
@@ -296,7 +301,7 @@ def settle_request(bridge: Bridge, shown_id: RpcId) -> None:
 
 def withdraw(bridge: Bridge, shown_id: RpcId) -> None:
     """Tell the client that an agent's request needs no answer any more."""
-    if bridge.client.told_of_withdrawal:
+    if bridge.client.told_of_withdrawal and not bridge.client_gone:
         bridge.to_client(replies.withdrawal(shown_id))
 
 
@@ -350,7 +355,8 @@ def fail_pending(bridge: Bridge, reason: str) -> None:
             session = bridge.sessions.get(pending.session)
             if pending.method in LOADS and session is not None:
                 openings.window_closed(bridge, session, pending)
-            text = f"The agent ended ({reason}) before it answered {pending.method}. Try again."
+            remedy = "Try again" if bridge.initialized else "Run its command by hand to see why"
+            text = f"The agent ended ({reason}) before it answered {pending.method}. {remedy}."
             present.respond(bridge, wire_id, replies.refusal(pending.id, "agent-exited", text))
     for shown_id, request in list(bridge.requests.items()):
         if not request.settled:

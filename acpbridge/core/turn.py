@@ -36,7 +36,6 @@ def held_work(bridge: Bridge, session: Session, cause: Cause) -> None:
     for prompt in session.at_agent:
         if prompt.stage is Stage.DOUBTED:
             prompt.stage = Stage.JOINED
-            prompt.receipt = "redirected"
             prompt.answer = None
             bridge.persist(prompt, session, "started", "receipt: redirected")
             bridge.note("doubted_answer_was_receipt", session=session.id, prompt=prompt.number)
@@ -102,14 +101,15 @@ def open_ownerless_by_echo(bridge: Bridge, session: Session, cause: Cause) -> No
 
 def wait_ownerless(bridge: Bridge, session: Session, cause: Cause) -> None:
     """WANT in an ownerless turn: send if the agent serialises honestly, else wait (R1, R5)."""
-    head = session.head()
-    if head is None or session.turn is None:
-        # Nothing waits, or a load does: that takes the turn's end (R4).
+    first = session.first_prompt()
+    if first is None or session.turn is None:
+        # Nothing waits, or a load alone does: that takes the turn's end (R4).
         return
-    if bridge.fifo:
+    if bridge.fifo and first is session.head():
         queue.send_next(bridge, session)
         return
-    began_s = max(head.accepted_s, session.turn.started_s)
+    # Also behind a load: that one gives way, for the prompt goes in any case (R5).
+    began_s = max(first.accepted_s, session.turn.started_s)
     bridge.arm("wait_max", session, began_s + bridge.policy.oob_wait_max_s - bridge.now)
     queue.watch(bridge, session)
 
@@ -122,7 +122,7 @@ def wait_trailing(bridge: Bridge, session: Session, cause: Cause) -> None:
 
 def waited_enough(bridge: Bridge, session: Session, cause: Cause) -> None:
     """`oob_wait_max` is over: the prompt goes in any case (R5)."""
-    if session.head() is None:
+    if session.first_prompt() is None:
         return
     bridge.note("sent_into_ownerless_turn", "warning", session=session.id)
     queue.send_next(bridge, session)

@@ -75,9 +75,7 @@ def is_marker(bridge: Bridge, session: Session, frame: Frame) -> bool:
     kind = bridge.agent.end_marker
     if frame.variant == acp.USAGE_UPDATE:
         if kind == "usage":
-            # Hermes says its usage once behind each opening, up to 60 ms later.
-            is_opening = bridge.now < session.opened_until_s
-            return not is_opening and session.turn is not None and session.turn.content
+            return session.turn is not None and session.turn.content
         return kind == "usage_cost" and frame.update.get("cost") is not None
     if frame.variant == acp.SESSION_INFO_UPDATE and kind == "thread_status":
         return _thread_status(frame.update) in ("idle", "systemError")

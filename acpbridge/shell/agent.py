@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from acpbridge.core.events import AgentExited, AgentStarted
+from acpbridge.core.events import AgentExited, AgentLeft, AgentStarted
 from acpbridge.shell.outbox import Outbox
 from acpbridge.shell.stdio import READ_BYTES
 from acpbridge.wire.lines import LineDecoder
@@ -148,6 +148,8 @@ class AgentProcess:
             nursery.start_soon(self._pass_stderr, process.stderr, stderr_done)
             nursery.start_soon(self._escalate, process)
             await _exited(process)
+            # Its last lines may answer a prompt, and the next one must not be written to a corpse.
+            self._feeder.feed(AgentLeft(self.run))
             # Orphans of the group learn that it is over; they have the tail's time.
             _signal_group(process, signal.SIGTERM)
             reading.cancel()
@@ -163,6 +165,7 @@ class AgentProcess:
             return
         # An agent that reads no more cannot serve; without an end its prompts would hang.
         self._notes.note("agent_stdin_closed", "debug", run=self.run)
+        self._feeder.feed(AgentLeft(self.run))
         self._stop.set()
 
     async def _read_while_alive(
@@ -248,6 +251,15 @@ def _last_words(stderr_tail: bytes) -> str:
     return words[-_LAST_WORDS_CHARS_MAX:]
 
 
+def _likely_slip(command: str) -> str:
+    """What is most likely wrong with a command that does not exist."""
+    if command.startswith("-"):
+        return "options of acpbridge go before the agent's command, as in: run --midturn queue -- A"
+    if " " in command:
+        return "give the command and each of its arguments as words of their own"
+    return "install it, or give its full path"
+
+
 def _start_fault(command: str, error: OSError | ValueError) -> str:
     """Why this command cannot be started and what to do about it, in one line."""
     if isinstance(error, ValueError):
@@ -256,7 +268,7 @@ def _start_fault(command: str, error: OSError | ValueError) -> str:
         return "the working directory is gone; start from one that exists"
     found = shutil.which(command)
     if error.errno == errno.ENOENT and found is None:
-        return f"no command {command!r}; install it, or give its full path"
+        return f"no command {command!r}; {_likely_slip(command)}"
     if error.errno == errno.ENOENT:
         return f"{found} names an interpreter in its first line that does not exist; install it"
     if error.errno == errno.EACCES:

@@ -85,8 +85,12 @@ class Outbox:
         Passes without a checkpoint when there is room: the caller's next read has one.
         """
         limit_bytes = self._high_bytes if high_bytes is None else high_bytes
-        while self.waiting_bytes >= limit_bytes and not self.is_closed:
+        while not self.has_room(limit_bytes):
             await self._progress.park()
+
+    def has_room(self, high_bytes: int) -> bool:
+        """Whether `room` would return at once."""
+        return self.waiting_bytes < high_bytes or self.is_closed
 
     async def drained(self) -> None:
         """Return once everything that was put is written, or the outbox is broken."""

@@ -25,7 +25,7 @@ from acpbridge.shell.driver import Core, Driver
 from acpbridge.shell.notes import Notes, Sink
 from acpbridge.shell.outbox import Outbox
 from acpbridge.shell.record import TapeRecorder
-from acpbridge.shell.stdio import READ_BYTES, check_stdio, own_stdio
+from acpbridge.shell.stdio import READ_BYTES, check_stdio, hung_up, own_stdio
 from acpbridge.store.state_dir import prepare_state_dir
 from acpbridge.wire.lines import LineDecoder
 
@@ -205,13 +205,30 @@ class Front(Generic[StateT]):
     async def _read_client(self, stdin: ReceiveStream) -> None:
         decoder = LineDecoder(self._settings.policy.line_bytes_max)
         driver = self._driver
-        while data := await stdin.receive_some(READ_BYTES):
+        while data := await _read(stdin):
             driver.take_client(decoder.feed(data))
             if driver.agent is not None:
-                await driver.agent.outbox.room()
+                await self._room(driver.agent.outbox, self._limits.outbox_high_bytes, stdin)
             # Requests make answers: past the hard bound the client must read before it writes.
-            await self._client.room(self._limits.outbox_hard_bytes)
+            await self._room(self._client, self._limits.outbox_hard_bytes, stdin)
         driver.take_client(decoder.end())
+        self._client_closed()
+
+    async def _room(self, outbox: Outbox, high_bytes: int, stdin: ReceiveStream) -> None:
+        """Wait until the outbox takes more; a client that leaves meanwhile ends the wait's cause.
+
+        The EOF stands behind what we do not read, so an agent that reads nothing would hide it.
+        """
+        if outbox.has_room(high_bytes):
+            return
+        async with trio.open_nursery() as nursery:
+            if isinstance(stdin, trio.lowlevel.FdStream):
+                nursery.start_soon(self._watch_hang_up, stdin.fileno())
+            await outbox.room(high_bytes)
+            nursery.cancel_scope.cancel()
+
+    async def _watch_hang_up(self, fd: int) -> None:
+        await hung_up(fd)
         self._client_closed()
 
     async def _write_client(self, stdout: SendStream) -> None:
@@ -252,6 +269,17 @@ class Front(Generic[StateT]):
         self._notes.note("stop_forced", "error")
         assert self._nursery is not None
         self._nursery.cancel_scope.cancel()
+
+
+async def _read(stdin: ReceiveStream) -> bytes | bytearray:
+    """What one read brings, empty at the end, however the client came to it.
+
+    Node connects its children by sockets: one that is killed over our unread output resets them.
+    """
+    try:
+        return await stdin.receive_some(READ_BYTES)
+    except trio.BrokenResourceError:
+        return b""
 
 
 @contextmanager

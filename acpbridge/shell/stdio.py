@@ -9,7 +9,8 @@ trio's `FdStream` does that when it is closed.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+import select
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import trio
@@ -42,6 +43,21 @@ def check_stdio() -> None:
         os.fstat(2)
     except OSError:
         os.open(os.devnull, os.O_WRONLY)
+
+
+async def hung_up(fd: int) -> None:
+    """Return once the other end of this pipe or socket is closed, read to its end or not.
+
+    An epoll of its own, because trio's would report the unread bytes. Never returns for a file,
+    which nobody can hang up, nor where the system has no epoll.
+    """
+    if not hasattr(select, "epoll"):  # pragma: no cover - no Linux
+        await trio.sleep_forever()
+    with select.epoll() as poll:
+        # Of a file this asks in vain: the poll then stays empty and silent.
+        with suppress(PermissionError):
+            poll.register(fd, select.EPOLLRDHUP)
+        await trio.lowlevel.wait_readable(poll.fileno())
 
 
 @contextmanager

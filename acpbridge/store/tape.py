@@ -102,6 +102,8 @@ def open_tape(path: Path, *, recorded: str) -> Tape:
     Raises:
         UsageFault: The file cannot be created.
     """
+    if path.is_dir():
+        raise UsageFault("tape_unusable", f"{path} is a directory; name a file with --record")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     for number in range(1, _NAMES_MAX + 1):
         name = path if number == 1 else path.with_suffix(f".{number}{path.suffix}")

@@ -106,9 +106,11 @@ class Life:
         assert {} == {id_: n for id_, n in self.answered.items() if n > self.asked[id_]}
         assert 0 == self.talk.count("unexpected_event"), self.talk.notes
         assert running == bridge.running
-        waiting = [one for session in bridge.sessions.values() for one in session.queue]
-        size = sum(len(one.frame.raw) for one in waiting if isinstance(one, Prompt))
-        assert size == bridge.queue_bytes
+        for session in bridge.sessions.values():
+            sizes = [len(one.frame.raw) for one in session.queue if isinstance(one, Prompt)]
+            assert sum(sizes) == session.queue_bytes
+        total = sum(session.queue_bytes for session in bridge.sessions.values())
+        assert total == bridge.queue_bytes
 
     def unanswered(self) -> dict[str, int]:
         """I1: how many answers each id is still owed."""

@@ -26,6 +26,7 @@ from acpbridge.core.effects import (
 from acpbridge.core.events import (
     AgentExited,
     AgentGarbled,
+    AgentLeft,
     AgentSent,
     AgentStarted,
     ClientClosed,
@@ -140,6 +141,10 @@ class Talk:
             self.dialogue.append(f"{self.now:9.3f} timer {key[0]}")
             self.feed(TimerFired(key))
         self.now = until
+
+    def deaf(self) -> None:
+        """The agent takes nothing any more; its last lines and its end are still to come."""
+        self.feed(AgentLeft(self.bridge.run))
 
     def die(self, reason: str = "killed by SIGKILL") -> None:
         """The agent process ends."""

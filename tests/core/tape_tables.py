@@ -121,6 +121,12 @@ DISBELIEVED = {
 DOUBTED = {"hermes/prompt-unknown-session": 1}
 """Answers that were held for a moment because they were empty (R11): one, to a blank prompt."""
 
-ENDS = {"killed": ["agent-exited"], "closed": [], "deadlock": [], "cancelled deadlock": ["wedged"]}
-"""What the prompts of UNANSWERED get: nobody reads on after a close; a turn that is silent stays
-Running and is seen to; one that was cancelled is given up after `cancel_settle` (R18)."""
+ENDS = {
+    "killed": ["agent-exited"],
+    "closed": ["agent-exited"],
+    "deadlock": [],
+    "cancelled deadlock": ["wedged"],
+}
+"""What the prompts of UNANSWERED get: a client that closed its end may still read; a turn
+that is silent stays Running and is seen to; one that was cancelled is given up after
+`cancel_settle` (R18)."""

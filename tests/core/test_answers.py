@@ -166,6 +166,17 @@ def test_a_completion_of_ours_says_what_it_goes_by(act: Any, expected: list[str]
     assert expected == tags(talk.seen())[-len(expected) :]
 
 
+def test_a_turn_that_ended_without_a_reason_ended() -> None:
+    """R8: 2: where the owner's response names none, the plain one is said."""
+    talk = Talk("hermes")
+    working(talk)
+    talk.bridge.table = AS_WRITTEN
+    talk.client(prompt(2, "two"))
+    talk.agent(chunk(REDIRECTED), ended(2, usage=False), chunk("x"), answer(1, {}))
+
+    assert [(1, "ok"), (2, "end_turn")] == kinds(talk.seen())[-2:]
+
+
 @pytest.mark.parametrize("stop", ["max_tokens", "refusal", "cancelled"])
 def test_what_shared_a_turn_shares_its_stop_reason(stop: str) -> None:
     """R8: 2: one turn, one end."""

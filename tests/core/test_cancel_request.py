@@ -56,9 +56,18 @@ def test_the_running_prompt_is_taken_back_where_the_agent_honours_it() -> None:
 def test_taking_it_back_twice_says_it_once() -> None:
     talk = busy("claude")
 
-    talk.client(take_back(1), take_back(1), cancel())
+    talk.client(take_back(1), take_back(1))
 
     assert ["$/cancel_request"] == kinds(talk.got())
+
+
+def test_a_cancel_after_it_goes_too_and_once() -> None:
+    """R16: who presses Stop must not wait out `cancel_settle` for an agent that is deaf."""
+    talk = busy("claude")
+
+    talk.client(take_back(1), cancel(), cancel())
+
+    assert ["$/cancel_request", "session/cancel"] == kinds(talk.got())
 
 
 def test_the_answer_may_be_an_error_of_that_meaning() -> None:

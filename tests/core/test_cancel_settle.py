@@ -20,6 +20,7 @@ from tests.core.script import (
     prompt,
     tool,
     usage,
+    wedge,
 )
 
 
@@ -84,6 +85,18 @@ def test_an_open_tool_call_does_not_delay_the_end_of_a_cancelled_turn() -> None:
     talk = Talk("hermes")
     reach.ownerless(talk)
     talk.agent(tool("t1"))
+    talk.client(cancel(), prompt(2, "two"))
+
+    talk.wait(5.1)
+
+    assert ["two"] == texts(talk.got())
+
+
+def test_a_card_that_the_cancel_has_answered_does_not_delay_it_either() -> None:
+    """R6, R17: it is open at the client perhaps, but nobody waits for it any more."""
+    talk = Talk("hermes")
+    reach.ownerless(talk)
+    talk.agent(permission(9))
     talk.client(cancel(), prompt(2, "two"))
 
     talk.wait(5.1)
@@ -361,3 +374,16 @@ def test_ghosts_are_forgotten_with_the_agent() -> None:
     talk.agent(echo("one"), chunk("a"), ended(2))
 
     assert ["one", "a", (2, "end_turn")] == kinds(talk.seen())
+
+
+def test_a_late_answer_that_says_that_it_is_stuck_does_not_make_it_whole() -> None:
+    """R24: Hermes ends a cancelled turn with the very error that leaves the session wedged."""
+    talk = Talk("hermes")
+    reach.cancelling(talk)
+    talk.wait(30.0)
+    forget(talk)
+
+    talk.agent(wedge(1))
+    talk.client(prompt(2, "two"))
+
+    assert ([], 1, "wedged") == (talk.seen(), len(talk.stops), phase(talk))

@@ -24,6 +24,7 @@ from tests.core.script import (
     ended,
     permission,
     prompt,
+    request,
 )
 
 
@@ -155,3 +156,16 @@ def test_loads_that_waited_for_the_agent_go_one_after_the_other() -> None:
 
     assert (["L"], [], [1], ["M"]) == (first, nothing, second, third)
     assert [2] == [line["id"] for line in talk.got()]
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+def test_a_null_that_proves_nothing_loaded_is_an_error_and_no_object(method: str) -> None:
+    """R25: Hermes "loads" an unknown session with null, and Codeg wants objects."""
+    talk = Talk("hermes", "codeg")
+    talk.initialize()
+    talk.seen()
+
+    talk.client(request(5, method, {"sessionId": "gone", "cwd": "/w", "mcpServers": []}))
+    talk.agent(answer(5, None))
+
+    assert [(5, "session-lost")] == kinds(talk.seen())

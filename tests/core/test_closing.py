@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from acpbridge.core.events import TimerFired
 from tests.core import reach
 from tests.core.reach import busy, forget, in_session, kinds, obey, set_mode, texts
 from tests.core.script import (
@@ -236,3 +237,19 @@ def test_a_card_that_was_answered_for_the_client_is_not_answered_twice() -> None
     talk.leave()
 
     assert [] == [line for line in talk.got() if line.get("id") == 9]
+
+
+def test_the_clocks_of_a_closed_session_run_out_in_silence() -> None:
+    """Its cancel's clocks are armed still; there is nobody left whom they concern."""
+    talk = Talk("hermes")
+    reach.ownerless(talk)
+    talk.client(in_session("c", "session/close"))
+    talk.wait(0.1)
+    talk.agent(answer("c", {}))
+    forget(talk)
+
+    talk.wait(60.0)
+    # One that had run out before it could be stopped.
+    talk.feed(TimerFired(("settle", "s1")))
+
+    assert ([], [], {}) == (talk.seen(), talk.got(), talk.bridge.sessions)

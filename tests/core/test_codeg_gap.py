@@ -295,3 +295,18 @@ def test_taking_back_an_answered_prompt_that_waits_out_its_gap_does_nothing() ->
 
     assert [] == talk.got()
     assert ["b", (1, "end_turn")] == kinds(talk.seen())
+
+
+def test_what_is_shown_while_a_prompt_waits_is_output_for_it() -> None:
+    """To this client it is one turn from its prompt on; a notice would only confuse."""
+    talk = codeg("ownerless")
+    talk.client(prompt(1, "one"))
+    talk.agent(chunk("by itself"), usage())
+    talk.wait(1.5)
+    talk.agent(ended(1))
+    talk.wait(0.2)
+
+    told = [kind for kind in kinds(talk.seen()) if kind != "usage_update"]
+    assert "by itself" in told
+    assert [] == [kind for kind in told if "without any output" in str(kind)]
+    assert (1, "end_turn") == told[-1]

@@ -132,10 +132,11 @@ def test_an_error_of_the_agent_is_said_and_the_turn_ended() -> None:
     assert expected == told["result"]
 
 
-def test_an_error_without_a_message_is_said_too() -> None:
+@pytest.mark.parametrize("body", [{"code": 1}, {"message": 7}, {"message": ""}], ids=str)
+def test_an_error_without_a_message_is_said_too(body: Json) -> None:
     talk = codeg("working")
 
-    talk.agent({"jsonrpc": "2.0", "id": 1, "error": {"code": 1}})
+    talk.agent({"jsonrpc": "2.0", "id": 1, "error": body})
     talk.wait(0.2)
 
     assert "no reason given" in kinds(talk.seen())[0]

@@ -68,6 +68,18 @@ def test_work_behind_an_empty_answer_makes_it_a_receipt(work: Json) -> None:
     assert ["marked"] == tags(talk.seen())
 
 
+def test_the_quiet_that_ends_it_counts_also_in_a_turn_that_was_nobody_s_before() -> None:
+    """R8: 5, R5: the prompt went into the agent's own work, whose clock ran already."""
+    talk = at("ownerless", "claude")
+    talk.client(prompt(1))
+    talk.agent(BARE, chunk("real"))
+    talk.wait(59.9)
+
+    assert [] == tags(talk.seen())
+    talk.wait(0.1)
+    assert ["inferred"] == tags(talk.seen())
+
+
 @pytest.mark.parametrize("idle_frame", [usage(), chunk(""), echo("x")])
 def test_what_is_no_work_does_not_make_it_one(idle_frame: Json) -> None:
     """R11: the agent's housekeeping behind an empty turn is no answer of its own."""
@@ -83,6 +95,7 @@ def test_what_is_no_work_does_not_make_it_one(idle_frame: Json) -> None:
     [
         {"stopReason": "end_turn", "usage": {"totalTokens": 0}},
         {"stopReason": "end_turn", "_meta": {}},
+        {"stopReason": "end_turn", "x": None},
         {"stopReason": "refusal"},
         {"stopReason": "cancelled"},
         {"stopReason": "max_tokens"},
@@ -204,6 +217,18 @@ def test_an_agent_whose_completions_never_carried_usage_is_not_suspected() -> No
     """R12: of a bare answer there nothing is missing."""
     talk = Talk("generic")
     talk.open()
+    talk.client(prompt(1))
+    talk.agent(chunk("a"), BARE)
+
+    assert [(1, "end_turn")] == kinds(talk.seen())[-1:]
+
+
+def test_a_null_usage_shows_nothing() -> None:
+    """R12, design "bare": "a null `usage` counts as none"."""
+    talk = Talk("generic")
+    talk.open()
+    talk.client(prompt(0))
+    talk.agent(chunk("a"), answer(0, {"stopReason": "end_turn", "usage": None}))
     talk.client(prompt(1))
     talk.agent(chunk("a"), BARE)
 

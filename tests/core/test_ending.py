@@ -72,14 +72,18 @@ def test_after_the_end_was_asked_for_nothing_is_started_recovered_or_sent(
     assert (0, starts) == (talk.exit_code, len(talk.starts))
 
 
-def test_nothing_is_written_to_a_client_that_has_left() -> None:
+def test_a_client_that_has_closed_its_end_still_reads_its_answers() -> None:
+    """I1: `printf … | acpbridge run -- AGENT` is answered as the agent itself would answer."""
     talk = busy()
 
     talk.leave()
     talk.agent(chunk("x"), ended(1))
     talk.die("stopped")
 
-    assert [] == talk.seen()
+    told = talk.seen()
+    assert [2, 3, "session/update", 1] == [one.get("method", one.get("id")) for one in told]
+    assert "agent-exited" == told[0]["error"]["data"]["acpbridge"]["kind"]
+    assert "end_turn" == told[3]["result"]["stopReason"]
 
 
 def test_what_was_queued_is_undelivered_and_named() -> None:
@@ -103,7 +107,8 @@ def test_a_prompt_on_its_way_to_the_disk_is_undelivered_too() -> None:
     talk.persisted()
 
     assert [] == talk.got()
-    assert [2] == [one.prompt for one in undelivered(talk)]
+    assert {2} == {one.prompt for one in undelivered(talk)}
+    assert ["agent-exited"] == [one["error"]["data"]["acpbridge"]["kind"] for one in talk.seen()]
 
 
 def test_a_load_that_waits_is_no_prompt_and_is_not_recorded() -> None:

@@ -333,3 +333,40 @@ def test_the_profiles_are_chosen_by_the_names_of_acp_v2_too() -> None:
     step(bridge, 0.0, AgentSent(1, seen[1]))
 
     assert ("hermes", "codeg") == (bridge.agent.name, bridge.client.name)
+
+
+def test_a_rotation_that_is_told_twice_is_one() -> None:
+    """Hermes repeats its provenance with every title."""
+    talk = rotated("tip-1")
+
+    talk.agent(update("session_info_update", title="u", _meta=provenance("tip-1")))
+
+    assert 1 == talk.bridge.sessions["s1"].generation
+
+
+def test_a_tip_that_an_opening_tells_of_is_remembered() -> None:
+    """A fork may be stored under another id than the one that it is called by."""
+    talk = Talk("hermes")
+    reach.idle(talk)
+    talk.client(in_session("f", "session/fork"))
+    told = {**new_result("f1"), "_meta": provenance("stored-f1", "f1", "f1")}
+    talk.agent(answer("f", told))
+    talk.wait(1.0)
+    reach.turn(talk, 0, session="f1")
+    talk.die()
+    talk.client(prompt(1, "one", "f1"))
+    initialized(talk)
+
+    assert "stored-f1" == owed(talk, "session/load")["params"]["sessionId"]
+
+
+def test_a_list_with_strange_ids_passes_as_it_came() -> None:
+    """R26: what the agent says of ids that nobody could use ends nothing."""
+    talk = Talk("generic")
+    talk.open()
+    talk.client(request(5, "session/list", {}))
+    line = answer(5, {"sessions": [{"sessionId": []}, {"sessionId": {}}, {"sessionId": "s1"}, 7]})
+
+    talk.agent(line)
+
+    assert [line] == talk.seen()

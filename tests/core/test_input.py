@@ -163,12 +163,12 @@ def test_the_bridges_own_ids_do_not_meet_a_client_that_imitates_them() -> None:
 def test_a_prompt_without_a_session_is_the_agents_to_answer() -> None:
     """It has no queue to stand in; the agent says what is wrong with it."""
     talk = idle()
-    line = b'{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"prompt":[]}}'
+    line = b'{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"prompt":[]}}'
 
-    talk.client(line)
+    talk.client(line % 3, line % 4)
     talk.agent(error(3, -32602))
 
-    assert [line] == talk.agent_lines
+    assert [line % 3, line % 4] == talk.agent_lines
     assert [(3, -32602)] == kinds(talk.seen())
 
 
@@ -246,8 +246,12 @@ def oversize(head: bytes, tail: bytes = b"}") -> Oversize:
         (oversize(b'{"jsonrpc":"2.0","method":"session/prompt","params":{"x":"', b'","id":8}'), 8),
         (oversize(b'{"jsonrpc":"2.0","method":"_note","params":{"x":"', b'"}}'), None),
         (oversize(b"garbage", b"garbage"), None),
+        (
+            oversize(b'{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s'),
+            5,
+        ),
     ],
-    ids=["id first", "id last", "notification", "garbage"],
+    ids=["id first", "id last", "notification", "garbage", "cut in the session's name"],
 )
 def test_a_line_of_the_client_over_the_limit_is_an_error_on_its_id(
     fault: Oversize, id_: Any

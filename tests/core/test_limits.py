@@ -183,6 +183,18 @@ def test_another_error_is_its_answer(data: Any) -> None:
     assert [(1, -32000)] == refused(talk)
 
 
+def test_a_busy_error_to_a_cancelled_prompt_is_its_answer() -> None:
+    """R7, R16: what the user has stopped is not tried again."""
+    talk = Talk("generic")
+    running(talk)
+    talk.client(cancel())
+    talk.agent(error(1, -32000, "busy", BUSY))
+    talk.wait(10.0)
+
+    assert [(1, -32000)] == refused(talk)
+    assert [] == texts(talk.got())
+
+
 def test_a_busy_error_after_work_is_its_answer() -> None:
     """R7, I3: where something has run, the bytes are not written again."""
     talk = Talk("generic")
@@ -288,3 +300,25 @@ def test_an_open_request_does_not_count_for_a_later_turn() -> None:
     talk.wait(600.0)
 
     assert "ownerless" == talk.bridge.sessions["s1"].phase.value
+
+
+def test_a_notification_past_the_limit_is_named() -> None:
+    """I6, I9: there is nobody to answer, so the log says what was lost."""
+    talk = Talk("generic", agent_starts=False, waiting_frames_max=2)
+
+    talk.client(*({"jsonrpc": "2.0", "method": "x/y", "params": {}} for _ in range(3)))
+
+    assert 1 == talk.count("notification_dropped")
+
+
+def test_what_a_cancel_ended_is_not_kept() -> None:
+    """I9, R20: its bytes count in no queue, so `cancel_eof` after the cancel they are gone."""
+    talk = held()
+    talk.client(prompt(2, "two"), cancel())
+    session = talk.bridge.sessions["s1"]
+    talk.wait(0.9)
+    at_first = len(session.dropped)
+    talk.wait(0.2)
+
+    assert 1 == at_first
+    assert [] == session.dropped

@@ -106,6 +106,15 @@ def test_hermes_usage_counts_only_after_content() -> None:
     assert "ownerless" == phase(talk)
 
 
+def test_a_new_segment_s_usage_counts_only_after_its_own_content() -> None:
+    """R9: "content" is that of the segment, not of the turn before the echo."""
+    talk = at("ownerless")
+    talk.agent(echo("next"), usage())
+    talk.wait(10.0)
+
+    assert "ownerless" == phase(talk)
+
+
 def test_work_behind_a_marker_unmarks() -> None:
     """R9: "then 1 s without work": Hermes writes usage in the middle of a turn, too."""
     talk = at("ownerless")

@@ -263,6 +263,7 @@ def test_an_answer_of_the_disk_to_what_is_over_changes_nothing(answer: Any) -> N
 
     assert [] == talk.seen()
     assert [] == texts(talk.got())
+    assert 0 == talk.count("unexpected_event")
 
 
 @pytest.mark.parametrize("answer", [Persisted, lambda token: PersistFailed(token, "late")])
@@ -291,6 +292,7 @@ def test_a_cancel_before_the_disk_answers_keeps_the_bytes_back() -> None:
 
     assert [(1, "cancelled")] == kinds(talk.seen())
     assert [] == talk.got()
+    assert 0 == talk.count("unexpected_event")
 
 
 @pytest.mark.parametrize("end", [Talk.stop, Talk.leave])

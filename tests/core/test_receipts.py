@@ -9,7 +9,7 @@ from attrs import evolve
 
 from acpbridge.profiles import agent_named
 from tests.core.as_written import AS_WRITTEN
-from tests.core.reach import forget, idle, joined, kept, kinds, running, texts, working
+from tests.core.reach import forget, idle, kinds, running, working
 from tests.core.script import (
     QUEUED,
     REDIRECTED,
@@ -32,6 +32,7 @@ from tests.core.script import (
 
 BARE = ended(1, usage=False)
 STEERED = "⏩ Steer queued for the active turn: one\nand two"
+HERMES = agent_named("hermes")
 RECEIPTS = [QUEUED, "No active turn — queued for the next turn. (12 queued)", REDIRECTED, STEERED]
 
 
@@ -62,8 +63,11 @@ def test_a_receipt_is_no_answer_and_its_text_is_not_shown(
     talk.wait(1.0)
 
     assert [] == talk.seen()
-    assert 1 == talk.count("receipt_text_dropped")
+    assert (1, 1) == (talk.count("receipt_text_dropped"), talk.count("receipt"))
     assert "held" == talk.bridge.sessions["s1"].phase.value
+    started = [one.reason for one in talk.persists if one.state == "started"]
+    assert [f"receipt: {HERMES.receipt_kind(text)}"] == started
+    assert 0 == talk.bridge.running
 
 
 @pytest.mark.parametrize(
@@ -213,12 +217,13 @@ def test_a_receipt_text_is_no_work_of_the_prompt() -> None:
     assert "started" not in [one.state for one in talk.persists]
 
 
-def test_an_answer_to_another_prompt_ends_the_hold() -> None:
-    """R10, I6: what came before that answer is written before it."""
+@pytest.mark.parametrize("usage_told", [True, False])
+def test_an_answer_to_another_prompt_ends_the_hold(usage_told: bool) -> None:
+    """R10, I6: what came before that answer is written before it, be it bare or not."""
     talk = open_one(working)
     talk.bridge.table = AS_WRITTEN
     talk.client(prompt(2, "two"))
-    talk.agent(chunk(QUEUED), ended(1))
+    talk.agent(chunk(QUEUED), ended(1, usage=usage_told))
 
     assert [QUEUED, (1, "end_turn")] == kinds(talk.seen())
 
@@ -243,6 +248,7 @@ def test_a_receipt_text_behind_the_answer_that_it_belongs_to_counts_too() -> Non
     talk.wait(60.0)
 
     assert (1, "end_turn") not in kinds(talk.seen())
+    assert (0, 1) == (talk.bridge.running, talk.count("receipt_text_dropped"))
     talk.agent(echo("one"), chunk("b"), usage())
     talk.wait(1.0)
     assert ["one", "b", "usage_update", (1, "end_turn")] == kinds(talk.seen())
@@ -261,132 +267,14 @@ def test_a_late_receipt_can_be_the_evidence_of_a_wedge() -> None:
     assert (0, 1) == (talk.bridge.running, talk.count("prompt_taken_back"))
 
 
-# -- what it binds to -------------------------------------------------------------------------
-def test_a_queued_prompt_waits_for_its_own_echo_and_its_segment_s_end() -> None:
-    """R10, S16c: other turns, markers and silence before its echo end nothing of it."""
-    talk = open_one(kept)
-    talk.agent(chunk("other"), usage())
-    talk.wait(600.0)
-    talk.agent(echo("another message"), chunk("its answer"), usage())
-    talk.wait(600.0)
+def test_what_the_agent_takes_back_does_not_overtake_what_is_held() -> None:
+    """I6: a `$/cancel_request` names no session, and its request waits behind a receipt text."""
+    talk = open_one(working)
+    gone = notify("$/cancel_request", {"requestId": 9})
 
-    assert (1, "end_turn") not in kinds(talk.seen())
-    talk.agent(echo("one"), chunk("b"), usage())
-    talk.wait(1.0)
-    assert ["one", "b", "usage_update", (1, "end_turn")] == kinds(talk.seen())
-
-
-def test_its_silence_counts_from_its_echo() -> None:
-    """R9: however long the agent slept before, a segment that has just begun is not over."""
-    talk = open_one(kept)
-    talk.wait(3600.0)
-    talk.agent(echo("one"))
-    talk.wait(59.9)
-
-    assert (1, "end_turn") not in kinds(talk.seen())
-    talk.wait(0.1)
-    assert [(1, "end_turn")] == kinds(talk.seen())
-
-
-@pytest.mark.parametrize("pieces", [["one"], ["  one "], ["on", "e"], ["o", "n", "e\n"]])
-def test_an_echo_is_compared_stripped_and_joined(pieces: list[str]) -> None:
-    """R8: 3: Hermes strips the text; others send it in pieces."""
-    talk = open_one(kept)
-    talk.agent(*(echo(piece) for piece in pieces), chunk("b"), usage())
+    talk.agent(chunk(QUEUED), permission(9), gone, notify("$/cancel_request", {}))
+    at_once = talk.seen()
     talk.wait(1.0)
 
-    assert [(1, "end_turn")] == kinds(talk.seen())[-1:]
-
-
-def test_the_echo_of_several_blocks_is_their_lines() -> None:
-    """R8: 3, tape image-mid-turn: text blocks joined by a new line, pictures not echoed."""
-    talk = open_one(idle)
-    blocks = [
-        {"type": "text", "text": "  see this "},
-        {"type": "image", "data": "", "mimeType": "image/png"},
-        {"type": "text", "text": "second block"},
-    ]
-    talk.client(request(1, "session/prompt", {"sessionId": "s1", "prompt": blocks}))
-    talk.agent(chunk(QUEUED), BARE, echo("see this \nsecond block"), chunk("b"), usage())
-    talk.wait(1.0)
-
-    assert [(1, "end_turn")] == kinds(talk.seen())[-1:]
-
-
-def test_the_echo_of_a_picture_alone_is_hermes_word_for_it() -> None:
-    """Tape image-mid-turn: a prompt without text is echoed as `[Image attachment]`."""
-    talk = open_one(idle)
-    blocks = [{"type": "image", "data": "", "mimeType": "image/png"}]
-    talk.client(request(1, "session/prompt", {"sessionId": "s1", "prompt": blocks}))
-    talk.agent(chunk(QUEUED), BARE, echo("[Image attachment]"), chunk("b"), usage())
-    talk.wait(1.0)
-
-    assert [(1, "end_turn")] == kinds(talk.seen())[-1:]
-
-
-def test_a_redirected_prompt_waits_for_the_end_of_the_turn_it_is_in() -> None:
-    """R10, S16b: until the first work nothing is inferred, then the turn's end answers it."""
-    talk = open_one(joined)
-    talk.wait(3600.0)
-
-    assert (1, "end_turn") not in kinds(talk.seen())
-    talk.agent(chunk("reaction"))
-    talk.wait(59.9)
-    assert ["reaction"] == kinds(talk.seen())
-    talk.wait(0.1)
-    assert [(1, "end_turn")] == kinds(talk.seen())
-
-
-def test_the_echo_of_another_message_ends_a_redirected_prompt_s_turn() -> None:
-    """R9: "the next echo", and what then runs is nobody's of ours."""
-    talk = open_one(joined)
-    talk.agent(chunk("reaction"), echo("another message"))
-
-    assert ["reaction", (1, "end_turn"), "another message"] == kinds(talk.seen())
-    assert "ownerless" == talk.bridge.sessions["s1"].phase.value
-
-
-@pytest.mark.parametrize("pieces", [["one"], ["o", "ne"]])
-def test_the_echo_of_its_own_text_is_not_its_end(pieces: list[str]) -> None:
-    """R8: 3, I2: where the agent echoes what it was redirected with, its segment begins there."""
-    talk = open_one(joined)
-    talk.agent(*(echo(piece) for piece in pieces), chunk("b"))
-    talk.wait(10.0)
-
-    assert (1, "end_turn") not in kinds(talk.seen())
-    talk.agent(chunk("c"), usage())
-    talk.wait(1.0)
-    assert [(1, "end_turn")] == kinds(talk.seen())[-1:]
-
-
-def test_after_another_message_s_echo_the_next_prompt_waits_and_goes() -> None:
-    """I10: a held session whose last prompt has ended is not held for ever."""
-    talk = open_one(joined)
-    talk.client(prompt(2, "two"))
-    talk.agent(chunk("reaction"), echo("another message"), chunk("its answer"))
-    talk.wait(59.9)
-
-    assert [] == texts(talk.got())
-    talk.wait(0.1)
-    assert ["two"] == texts(talk.got())
-
-
-def test_the_next_prompt_goes_when_the_held_one_is_answered() -> None:
-    """I4, S16d: once, and not before."""
-    talk = open_one(joined)
-    talk.client(prompt(2, "two"))
-    talk.agent(chunk("reaction"), usage())
-    talk.wait(0.9)
-
-    assert [] == texts(talk.got())
-    talk.wait(0.1)
-    assert ["two"] == texts(talk.got())
-
-
-def test_a_kept_prompt_can_be_cancelled() -> None:
-    """I10, R19: the way out of a wait that has no end of its own."""
-    talk = open_one(kept)
-    talk.wait(1.0)
-    talk.client(cancel())
-
-    assert [(1, "cancelled")] == kinds(talk.seen())
+    assert [notify("$/cancel_request", {})] == at_once
+    assert [chunk(QUEUED), permission(9), gone] == talk.seen()

@@ -344,3 +344,20 @@ def test_a_death_in_any_step_of_the_revival_starts_another_one(step: str) -> Non
 
     assert ["one"] == texts(obey(talk))
     assert [1, 2, 3] == talk.starts
+
+
+def test_what_waits_in_a_session_whose_id_is_given_away_is_answered() -> None:
+    """I1: a restarted agent that counts its sessions from one opens s1 a second time."""
+    talk = Talk("generic")
+    reach.lost(talk)
+    talk.client(set_mode(7))
+    initialized(talk)
+    old = owed(talk, "session/load")
+
+    talk.client(request(8, "session/new", {"cwd": "/w", "mcpServers": []}))
+    talk.agent(chunk("old"), answer(8, new_result("s1")), answer(old["id"], {}))
+    talk.client(prompt(9, "new"))
+
+    assert [(7, "session-lost"), (8, "ok")] == kinds(talk.seen())
+    assert 0 == talk.count("session_revived")
+    assert ["new"] == texts(talk.got())

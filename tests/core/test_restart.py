@@ -246,3 +246,16 @@ def test_tools_of_a_dead_turn_mean_nothing_to_the_next() -> None:
 
     assert (2, "end_turn") == kinds(talk.seen())[-1]
     assert "idle" == talk.bridge.sessions["s1"].phase.value
+
+
+def test_what_is_written_before_the_agent_has_started_goes_in_order() -> None:
+    """I5: an eager client must not have to wait for a process that is being made."""
+    talk = Talk("generic", agent_starts=False)
+    talk.client(request("i", "initialize", {"protocolVersion": 1}))
+    talk.client(request("n", "session/new", {"cwd": "/w"}), prompt(1, "one", "known"))
+    early = talk.got()
+
+    talk.feed(AgentStarted(1))
+
+    assert [] == early
+    assert ["initialize", "session/new", "session/prompt"] == kinds(talk.got())

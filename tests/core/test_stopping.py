@@ -206,3 +206,18 @@ def test_a_receipt_over_the_end_is_no_answer() -> None:
     talk.die("stopped")
 
     assert [(1, "agent-exited")] == kinds(talk.seen())
+
+
+def test_a_gap_that_ends_after_the_signal_wakes_nothing() -> None:
+    """R23: the dead agent's answers went out as text; their gap must not begin a revival."""
+    talk = Talk("hermes", "codeg")
+    reach.working(talk)
+    talk.client(prompt(2, "two"))
+    talk.die()
+    talk.stop()
+    forget(talk)
+
+    talk.wait(0.5)
+
+    assert [] == talk.got()
+    assert [(1, "end_turn"), (2, "end_turn")] == kinds(talk.seen())

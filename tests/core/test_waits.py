@@ -250,6 +250,17 @@ def test_calls_that_hermes_never_closes_delay_nothing(kind: str) -> None:
     assert ["one"] == texts(talk.got())
 
 
+def test_an_update_does_not_open_a_call_that_is_never_closed() -> None:
+    """R6: the kind stands in the `tool_call` alone; its updates do not name it."""
+    talk = Talk("hermes")
+    ownerless(talk)
+    talk.agent(tool("t1", kind="read"), tool_update("t1", status="in_progress"), usage())
+    talk.client(prompt(1, "one"))
+    talk.wait(1.0)
+
+    assert ["one"] == texts(talk.got())
+
+
 def test_an_open_call_delays_a_marker_s_end_too() -> None:
     """R6, R9: Hermes writes a `usage_update` for `/queue` in the middle of a turn."""
     talk = Talk("hermes", oob_wait_max_s=10_000.0)
@@ -304,3 +315,39 @@ def test_in_a_cancelled_turn_an_open_call_delays_nothing() -> None:
 def busy(talk: Talk) -> None:
     talk.client(prompt(1, "one"))
     talk.agent(error(1, -32000, "busy", {"reason": "session_busy"}))
+
+
+def load(id_: int) -> Json:
+    return request(id_, "session/load", {"sessionId": "s1", "cwd": "/w", "mcpServers": []})
+
+
+def test_a_prompt_behind_a_load_goes_in_any_case_too() -> None:
+    """R4, R5, I10: work without an end holds neither up for ever, and the wait is said."""
+    talk = Talk("generic")
+    ownerless(talk)
+    talk.client(load(5), prompt(6, "two"))
+    talk.wait(2.0)
+    (said,) = kinds(talk.seen())
+    for _ in range(76):
+        talk.wait(4.0)
+        talk.agent(chunk("and on"))
+    loads = kinds(talk.got())
+    talk.agent(answer(5, {}))
+    talk.wait(0.0)
+
+    assert said.startswith("The agent is busy with work of its own")
+    assert {"and on", (5, "ok")} == set(kinds(talk.seen()))
+    assert ["session/load"] == loads
+    assert ["two"] == texts(talk.got())
+
+
+def test_a_load_alone_waits_for_the_end_of_the_work() -> None:
+    """R4: nothing presses, and a load inside a turn would hide the turn's work."""
+    talk = Talk("generic")
+    ownerless(talk)
+    talk.client(load(5))
+    for _ in range(100):
+        talk.wait(4.0)
+        talk.agent(chunk("and on"))
+
+    assert [] == talk.got()

@@ -13,7 +13,7 @@ import trio
 from attrs import evolve
 
 from acpbridge.config import Limits
-from acpbridge.core.events import AgentExited, AgentStarted, Event
+from acpbridge.core.events import AgentExited, AgentLeft, AgentStarted, Event
 from acpbridge.shell.agent import AgentProcess
 from acpbridge.shell.notes import Notes, Sink
 from acpbridge.shell.outbox import Outbox
@@ -37,6 +37,7 @@ class World:
 
     def __init__(self) -> None:
         self.log: list[Any] = []
+        self.left: list[AgentLeft] = []
         self.news = trio.Event()
         self.client = Outbox(high_bytes=1000, piece_bytes_max=1000)
         self.stderr = Sink(2, bytes_max=1 << 20)
@@ -44,7 +45,11 @@ class World:
         self.agent: AgentProcess | None = None
 
     def feed(self, event: Event) -> None:
-        self._add(event)
+        if isinstance(event, AgentLeft):
+            # It comes between the last lines, wherever the exit is noticed.
+            self.left.append(event)
+        else:
+            self._add(event)
 
     def take_agent(self, run: int, items: Sequence[bytes | Oversize]) -> None:
         for item in items:
@@ -371,3 +376,20 @@ async def test_an_agent_that_closes_a_pipe_is_ended(which: str, world: World) ->
                 await trio.testing.wait_all_tasks_blocked(0.01)
 
     assert world.log[-1] == AgentExited(1, "killed by SIGTERM")
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "times"),
+    [("exit 1", b"", 1), ("exec sleep 1000 <&-", b"x" * 100_000, 2)],
+)
+async def test_it_is_told_when_nothing_reaches_the_agent_any_more(
+    script: str, line: bytes, times: int, world: World
+) -> None:
+    """By its exit, before its last lines; and before that by a stdin that it closed."""
+    agent = world.new_agent(*shell(script))
+    if line:
+        agent.outbox.put(line)
+    with trio.fail_after(BOUND_S):
+        await agent.live()
+
+    assert [AgentLeft(1)] * times == world.left

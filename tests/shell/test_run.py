@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -319,3 +320,38 @@ async def test_the_core_s_own_fault_ends_the_run_and_the_agent(nursery: trio.Nur
             os.kill(os.getpid(), signal.SIGTERM)
 
     assert process.ended.is_set()
+
+
+async def test_a_client_leaves_while_the_agent_reads_nothing(nursery: trio.Nursery) -> None:
+    """The EOF stands behind bytes that nobody takes; the bridge must not outlive its client."""
+    run = Run(
+        *("sh", "-c", "echo $$; exec sleep 1000"), limits=evolve(LIMITS, outbox_high_bytes=10_000)
+    )
+    read_fd, write_fd = os.pipe()
+    stdin = trio.lowlevel.FdStream(read_fd)
+    client = trio.lowlevel.FdStream(write_fd)
+    nursery.start_soon(run.serve, stdin)
+    await run.until(AgentGarbled)
+    with trio.move_on_after(0.5):
+        await client.send_all((REQUEST % 1 + b"\n") * 20_000)
+    await client.aclose()
+    await run.ended.wait()
+    await stdin.aclose()
+
+    assert run.code == 0
+    assert ClientClosed() in run.seen
+
+
+async def test_a_client_that_is_killed_over_unread_output_has_left(nursery: trio.Nursery) -> None:
+    """Node connects its children by sockets, and a socket with unread bytes ends in a reset."""
+    ours, theirs = socket.socketpair()
+    run = Run("cat")
+    nursery.start_soon(run.serve, trio.lowlevel.FdStream(os.dup(ours.fileno())))
+    await run.until(AgentStarted)
+    ours.sendall(b"unread")
+    theirs.close()
+    await run.ended.wait()
+    ours.close()
+
+    assert run.code == 0
+    assert ClientClosed() in run.seen

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
 
 from acpbridge.errors import UsageFault
-from acpbridge.shell.stdio import check_stdio, own_stdio
+from acpbridge.shell.stdio import check_stdio, hung_up, own_stdio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,3 +134,37 @@ def test_open_descriptors_are_left_alone() -> None:
     os.close(after_fd)
 
     assert next_fd == after_fd
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+async def test_a_hang_up_is_seen_behind_bytes_that_nobody_reads(kind: str) -> None:
+    """Node connects its children by sockets, most others by pipes."""
+    ours, theirs = os.pipe() if kind == "pipe" else map(socket.socket.detach, socket.socketpair())
+    told = trio.Event()
+
+    async def watch() -> None:
+        await hung_up(ours)
+        told.set()
+
+    os.write(theirs, b"unread")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        await trio.testing.wait_all_tasks_blocked()
+        before = told.is_set()
+        os.close(theirs)
+        with trio.fail_after(5.0):
+            await told.wait()
+    left = os.read(ours, 100)
+    os.close(ours)
+
+    assert not before
+    assert b"unread" == left
+
+
+async def test_a_file_never_hangs_up(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    with (tmp_path / "in").open("w+b") as file, trio.move_on_after(1000.0) as scope:
+        await hung_up(file.fileno())
+
+    assert scope.cancelled_caught

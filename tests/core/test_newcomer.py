@@ -1,0 +1,82 @@
+"""What a person who tried the bridge from its README alone stumbled over, kept as tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from acpbridge.core import present
+from acpbridge.core.events import AgentExited
+from acpbridge.wire.frame import RpcId
+from tests.core import reach
+from tests.core.reach import kinds, texts
+from tests.core.script import (
+    REDIRECTED,
+    Talk,
+    answer,
+    chunk,
+    ended,
+    new_result,
+    prompt,
+    request,
+    usage,
+)
+
+
+def test_no_notice_is_said_in_the_gap_before_a_response() -> None:
+    """Codeg: the prompt behind goes in 0.1 s, however long it has waited for its turn."""
+    talk = Talk("hermes", "codeg")
+    reach.working(talk)
+    talk.client(prompt(2, "two"))
+    talk.wait(5.0)
+    talk.agent(usage(), ended(1))
+    talk.wait(0.5)
+
+    assert 0 == talk.count("prompt_waits")
+    assert ["two"] == texts(talk.got())
+
+
+def test_nothing_is_said_of_waiting_while_the_bridge_ends() -> None:
+    talk = Talk("hermes", on_disconnect="finish")
+    reach.working(talk)
+    talk.client(prompt(2, "two"))
+    talk.leave()
+    talk.agent(ended(1))
+    talk.wait(10.0)
+
+    assert 0 == talk.count("prompt_waits")
+
+
+@pytest.mark.parametrize("usages", [1, 2])
+def test_only_the_first_usage_behind_an_opening_is_the_openings_own(usages: int) -> None:
+    """R9: Hermes says its usage up to 60 ms behind session/new; background work ends with one."""
+    talk = Talk("hermes")
+    talk.initialize()
+    talk.client(request("n", "session/new", {"cwd": "/w", "mcpServers": []}))
+    talk.agent(answer("n", new_result("s1")))
+    talk.client(prompt(1, "one"))
+    talk.agent(chunk(REDIRECTED), ended(1, usage=False), chunk("bg"))
+    talk.agent(*[usage()] * usages)
+    talk.seen()
+    talk.wait(5.0)
+
+    assert [(1, "end_turn")] * (usages - 1) == [one for one in kinds(talk.seen()) if one[0] == 1]
+
+
+def test_an_agent_that_cannot_start_is_a_failure_whoever_listens() -> None:
+    """Exit code 3: also where the client has closed its end at once."""
+    talk = Talk("generic")
+    talk.leave()
+    talk.bridge.agent_state = type(talk.bridge.agent_state).STARTING
+    talk.feed(AgentExited(1, "cannot be started", started=False))
+
+    assert 3 == talk.exit_code
+
+
+def test_an_answer_that_comes_twice_leaves_once() -> None:
+    """I1: even where the fault is ours."""
+    talk = Talk("generic")
+    talk.open()
+    present.respond(talk.bridge, RpcId(b"77"), b"{}")
+
+    assert 1 == talk.count("second_answer_dropped")
+    assert [] == talk.seen()
