@@ -1,0 +1,197 @@
+"""What a seed draws before anything happens: who takes part, and which faults are in the mix.
+
+Each world has a few of the faults only ("swarm"): a world with all of them at once shows less.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from attrs import define, field
+
+AGENTS = (
+    "honest",
+    "busy",
+    "aborts",
+    "hermes-0.19",
+    "hermes-0.20",
+    "claude",
+    "codex",
+)
+WEIGHTS = (3, 2, 2, 5, 7, 3, 3)
+
+FAULTS = (
+    "late",
+    "empty",
+    "bare",
+    "trail",
+    "silent",
+    "noise",
+    "late_tools",
+    "titles",
+    "usage_outside",
+    "asks",
+    "takes_back",
+    "rotates",
+    "dies",
+    "twice",
+    "unknown_answers",
+    "load_nothing",
+    "ownerless",
+    "deaf",
+    "slow_start",
+    "fails_start",
+    "slow_tools",
+    "open_tools",
+    "errors",
+    "odd_stops",
+    "unlisted",
+    "too_long",
+    "engine_dies",
+    "slow_opens",
+    "bursts",
+    "glacial",
+    "replays_on_resume",
+    "disk_late",
+    "disk_fails",
+)
+
+MISCHIEF = (
+    "cancel",
+    "cancel_prompt",
+    "prompt_cancel",
+    "take_back",
+    "load",
+    "resume",
+    "fork",
+    "close",
+    "settings",
+    "unknown",
+    "malformed",
+    "reuse",
+    "flood",
+    "leave",
+    "stop",
+    "many_sessions",
+    "ignores_asks",
+    "answers_twice",
+    "slow_answers",
+    "commands",
+    "stranger",
+    "oversize",
+)
+
+
+@define
+class Mix:
+    """One world's cast."""
+
+    agent: str
+    client: str
+    policy: dict[str, Any]
+    faults: frozenset[str]
+    mischief: frozenset[str]
+    ids: str
+    """What the client's request ids look like."""
+    pace_s: float
+    """The mean time between two deeds of the client."""
+    deeds: int
+    span_s: float
+    """How long the client goes on at most."""
+    chosen: bool
+    """The agent's profile is named by an option instead of found on the wire."""
+    traits: dict[str, Any] = field(factory=dict)
+    """What the agent can do and how it does it."""
+
+    def has(self, name: str) -> bool:
+        """Whether a fault or a mischief is in the mix."""
+        return name in self.faults or name in self.mischief
+
+    def text(self) -> str:
+        """For the head of a dialogue."""
+        policy = " ".join(f"{name}={value}" for name, value in self.policy.items())
+        rows = (
+            f"agent {self.agent}, client {self.client}, {self.deeds} deeds, ids {self.ids}",
+            f"policy: {policy}",
+            f"traits: {self.traits}",
+            f"faults: {' '.join(sorted(self.faults))}",
+            f"mischief: {' '.join(sorted(self.mischief))}",
+        )
+        return "\n".join(rows)
+
+    @property
+    def profile(self) -> str:
+        """The name of the agent's profile."""
+        head = self.agent.partition("-")[0]
+        return head if head in ("hermes", "claude", "codex") else "generic"
+
+
+def draw(chance: Random) -> Mix:
+    """Draw a world."""
+    agent = chance.choices(AGENTS, WEIGHTS)[0]
+    client = "codeg" if chance.random() < 0.4 else "generic"
+    share = chance.choice((0.0, 0.1, 0.2, 0.35, 0.5))
+    faults = {name for name in FAULTS if chance.random() < share}
+    if share and chance.random() < 0.4:
+        faults.add("ownerless")
+    share = chance.choice((0.1, 0.25, 0.4))
+    mischief = {name for name in MISCHIEF if chance.random() < share}
+    mischief |= {name for name in ("cancel", "cancel_prompt") if chance.random() < 0.4}
+    if client == "codeg" and chance.random() < 0.7:
+        mischief -= {"fork", "close", "flood", "reuse", "malformed", "many_sessions", "unknown"}
+    return Mix(
+        agent=agent,
+        client=client,
+        policy=_policy(chance),
+        faults=frozenset(faults),
+        mischief=frozenset(mischief),
+        ids=chance.choice(("int", "uuid", "string", "mixed")),
+        pace_s=chance.choice((0.0005, 0.02, 0.3, 2.0, 15.0)),
+        deeds=chance.randint(3, 40),
+        span_s=chance.choice((1.0, 20.0, 120.0, 900.0)),
+        chosen=client == "codeg" or chance.random() < 0.5,
+        traits=_traits(chance, agent),
+    )
+
+
+def _policy(chance: Random) -> dict[str, Any]:
+    policy: dict[str, Any] = {
+        "midturn": chance.choices(("auto", "queue", "reject"), (6, 3, 1))[0],
+        "restart": chance.random() < 0.8,
+        "on_disconnect": chance.choice(("stop", "finish")),
+        "wait_notice": chance.random() < 0.8,
+    }
+    if chance.random() < 0.15:
+        policy["queue_prompts_max"] = chance.randint(1, 4)
+    if chance.random() < 0.1:
+        policy["queue_bytes_max"] = chance.choice((300, 1000))
+    if chance.random() < 0.1:
+        policy["hold_frames_max"] = chance.randint(1, 4)
+    if chance.random() < 0.1:
+        policy["kept_frames_max"] = chance.randint(1, 6)
+    if chance.random() < 0.1:
+        policy["waiting_frames_max"] = chance.randint(1, 3)
+    if chance.random() < 0.1:
+        policy["sessions_max"] = chance.randint(2, 4)
+    return policy
+
+
+def _traits(chance: Random, agent: str) -> dict[str, Any]:
+    hermes = agent.startswith("hermes")
+    known = agent in ("claude", "codex")
+    return {
+        "load": hermes or known or chance.random() < 0.7,
+        "resume": hermes or known or chance.random() < 0.4,
+        "fork": hermes or chance.random() < 0.5,
+        "usage": hermes or known or chance.random() < 0.5,
+        "messages": agent == "claude" or chance.random() < 0.3,
+        "quick": chance.random() < 0.5,
+        "poison": chance.choice(("error", "error", "cancelled", "none")),
+        "wedges": agent == "hermes-0.19" or chance.random() < 0.7,
+        "marks": chance.random() < 0.8,
+        "echoes": chance.random() < 0.5,
+        "prompt_ids": chance.choice(("int", "string")),
+        # Hermes breaks on frames that arrive too close together; the bridge keeps them apart.
+        "latency_s": chance.choice((0.0002, 0.002, 0.002 if hermes else 0.03)),
+    }

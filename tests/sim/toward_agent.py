@@ -1,0 +1,202 @@
+"""What the bridge may write to the agent: in order, unchanged, once, and never too early or late.
+
+I3 (nothing that ran is written again), I4 (one prompt at a session), I5 (order), I7 (bytes), I8
+(durable first), and the rules that keep an agent from harm: R16, R22, R23.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from acpbridge.core.effects import Persist
+from tests.sim.frames import Ask, Json, Posed, filled, id_text
+from tests.sim.ledger import OWN, Ledger
+from tests.sim.violation import must
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+IN_LINE = ("session/prompt", "session/load", "session/resume")
+"""What waits in a session's one queue."""
+AT_ONCE = ("session/close", "session/delete")
+"""What goes through at once, whatever waits (R20)."""
+GAP_S = 0.0199
+CANCELLED_OUTCOMES: dict[str, Json] = {
+    "session/request_permission": {"outcome": {"outcome": "cancelled"}},
+    "elicitation/create": {"action": "cancel"},
+}
+
+
+class TowardAgent:
+    """The checks of one world in this direction."""
+
+    def __init__(self, world: World, books: Ledger) -> None:
+        self.world = world
+        self.books = books
+        self.numbers: dict[int, Ask] = {}
+        """Prompts by the bridge's number."""
+        self.tokens: dict[int, Ask] = {}
+        self.last_in_line: dict[str, int] = {}
+        """The place of the newest prompt, load or resume that was written, by session."""
+        self.last_passed: dict[str, int] = {}
+        """The same for everything that passes at once."""
+        self.last_written_s: dict[str, float] = {}
+        self.last_cancel_s: dict[str, float] = {}
+        self.cancelled_in: dict[str, int] = {}
+        """The prompt in whose turn the last cancel was written, by session."""
+        self.has_left = False
+        """The bridge knows that the process takes nothing any more."""
+        self.closing = ""
+        """Why the end was asked for."""
+
+    # -- lines ------------------------------------------------------------------------------
+    def write(self, line: bytes) -> None:
+        """The bridge writes a line to the agent."""
+        frame: Json = json.loads(line)
+        method = frame.get("method")
+        if method is None:
+            self._answer(line, frame)
+            return
+        must(not self.has_left or method not in IN_LINE, "R22", f"{method} for one that has left")
+        params = frame.get("params") or {}
+        id_ = id_text(frame["id"]) if "id" in frame else ""
+        self._gap(str(method), params)
+        if id_.startswith(OWN) and not self._stands_for_a_clients(frame):
+            must(not self.closing, "R23", f"{method} after the end was asked for")
+            self.books.own_asks[id_] = frame
+        elif method == "session/cancel":
+            self._cancel(str(params["sessionId"]))
+        elif id_:
+            self._request(line, id_, params)
+        elif method != "$/cancel_request":
+            self._passed(params.get("_meta", {}).get("sim/n", 0), params)
+
+    def _stands_for_a_clients(self, frame: Json) -> bool:
+        """Whether an id of the bridge's is a client's request under a private id (R26)."""
+        n = (frame.get("params") or {}).get("_meta", {}).get("sim/n")
+        ask = self.books.asks.get(n) if n is not None else None
+        if ask is None or ask.answer or ask.method != frame.get("method"):
+            return False
+        return not ask.written or ask.method == "session/prompt"
+
+    def _request(self, line: bytes, id_: str, params: Json) -> None:
+        ask = self.books.asks.get(params.get("_meta", {}).get("sim/n"))
+        assert ask is not None, f"a request that nobody wrote: {line!r}"
+        must(not ask.answer, "I1", "a request is written that was answered before")
+        must(id_ not in self.books.at_agent, "R26", f"the id {id_} is open at the agent")
+        sid = str(params.get("sessionId", ""))
+        if sid:
+            must(self.books.alias.get(sid, sid) == ask.sid, "I6", "it is for another session")
+        expected = filled(ask.template, id_.encode(), sid)
+        # R3: the words of a /queue or /steer go without it, so such a line differs.
+        is_plain = params.get("prompt") == json.loads(expected)["params"].get("prompt")
+        must(line == expected or not is_plain, "I7", f"a request is changed: {line!r}")
+        if ask.method == "session/prompt":
+            self._prompt(ask)
+        elif ask.method not in (*IN_LINE, *AT_ONCE):
+            self._passed(ask.n, params)
+        if ask.method in IN_LINE and sid:
+            newest = self.last_in_line.get(ask.sid, 0)
+            must(ask.n >= newest, "I5", f"request {ask.n} is written after {newest}")
+            self.last_in_line[ask.sid] = ask.n
+        ask.written += 1
+        self.books.at_agent[id_] = ask
+
+    def _prompt(self, ask: Ask) -> None:
+        must(ask.durable, "I8", "a prompt is written before the disk has its intent")
+        ask.durable = False
+        must(not self.closing, "R23", "a prompt is written after the end was asked for")
+        work = self.books.works.get(ask.n)
+        must(work is None or not work.ran, "I3", f"prompt {ask.n} ran and is written again")
+        others = [
+            one.n
+            for one in self.books.asks.values()
+            if one.sid == ask.sid and one is not ask and self.has(one)
+        ]
+        must(not others, "I4", f"prompt {ask.n} is written beside {others}")
+        ask.at_agent = True
+        ask.bound = False
+
+    def has(self, ask: Ask) -> bool:
+        """Whether the agent has this prompt: open, or under a receipt."""
+        if ask.answer or not ask.written or ask.method != "session/prompt":
+            return False
+        work = self.books.works.get(ask.n)
+        return ask.at_agent or (ask.bound and work is not None and not work.ended)
+
+    def _passed(self, n: int, params: Json) -> None:
+        sid = str(params.get("sessionId", ""))
+        sid = self.books.alias.get(sid, sid)
+        newest = self.last_passed.get(sid, 0)
+        must(n > newest, "I5", f"frame {n} of the client is written after {newest}")
+        self.last_passed[sid] = n
+
+    def _answer(self, line: bytes, frame: Json) -> None:
+        """An answer to a request of the agent: the client's, or one for a cancelled turn."""
+        posed = self.books.open_posed.get(id_text(frame["id"]))
+        assert posed is not None, f"an answer to a request that is not open: {line!r}"
+        posed.answers += 1
+        must(posed.answers == 1, "I1", "a request of the agent is answered twice")
+        must(self._may_say(posed, line, frame), "I7", f"an answer that nobody gave: {line!r}")
+
+    def _may_say(self, posed: Posed, line: bytes, frame: Json) -> bool:
+        if line in posed.client_lines:
+            return True
+        if frame.get("result") == CANCELLED_OUTCOMES.get(posed.method, "none"):
+            return True
+        return bool(self.closing) and frame.get("error", {}).get("code") == -32800
+
+    # -- what harms an agent ----------------------------------------------------------------
+    def _gap(self, method: str, params: Json) -> None:
+        """R16: no other frame of a Hermes session close to its cancel."""
+        sid = str(params.get("sessionId", ""))
+        if not sid or self.world.bridge.agent.name != "hermes":
+            return
+        now_s = self.world.clock.now_s
+        if method == "session/cancel":
+            since_s = now_s - self.last_written_s.get(sid, -1e9)
+            self.last_cancel_s[sid] = now_s
+        else:
+            since_s = now_s - self.last_cancel_s.get(sid, -1e9)
+        must(since_s >= GAP_S, "R16", f"{method} of {sid} {since_s:.4f} s from a cancel")
+        self.last_written_s[sid] = now_s
+
+    def _cancel(self, agent_sid: str) -> None:
+        """R16: one cancel a turn, and none without a turn, where nobody else works in there."""
+        sid = self.books.alias.get(agent_sid, agent_sid)
+        counters = self.world.bridge.counters
+        believes = counters.get("ownerless_turn") or counters.get("doubted_answer_was_receipt")
+        if believes or sid in self.books.ownerless or sid in self.books.receipts:
+            return
+        asks = self.books.asks.values()
+        at_agent = [one.n for one in asks if one.sid == sid and one.at_agent and not one.answer]
+        must(bool(at_agent), "R16", f"a cancel while nothing runs in {sid}")
+        must(self.cancelled_in.get(sid) != at_agent[0], "R16", f"two cancels in {at_agent[0]}")
+        self.cancelled_in[sid] = at_agent[0]
+
+    # -- the disk ---------------------------------------------------------------------------
+    def persist(self, effect: Persist) -> None:
+        """The bridge asks for a transition to be made durable."""
+        if effect.state == "accepted" and effect.line:
+            n = json.loads(effect.line)["params"]["_meta"]["sim/n"]
+            self.numbers[effect.prompt] = self.books.asks[n]
+        if effect.token:
+            ask = self.numbers[effect.prompt]
+            ask.durable = False
+            self.tokens[effect.token] = ask
+            ask.token = effect.token
+
+    def persisted(self, token: int) -> None:
+        """The disk has it."""
+        ask = self.tokens.pop(token)
+        ask.durable = ask.token == token
+
+    def refused_by_disk(self, token: int) -> None:
+        """The disk has refused it."""
+        self.tokens.pop(token).denied = True
+
+    # -- life -------------------------------------------------------------------------------
+    def agent_starts(self) -> None:
+        """The bridge starts an agent."""
+        must(not self.closing, "R23", "an agent is started after the end was asked for")
