@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import click
 from attrs import fields
@@ -24,6 +25,7 @@ from acpbridge import config
 from acpbridge.cli.main import main as commands
 from acpbridge.core import phases, policy
 from acpbridge.core.replies import ERROR_CODES
+from acpbridge.profiles import agents, clients
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -49,9 +51,22 @@ def shown(name: str, value: object) -> str:
     """A default as a person writes it."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) and name.endswith("_bytes_max") and value % policy.MIB == 0:
-        return f"{value // policy.MIB} MiB"
+    if (
+        isinstance(value, int)
+        and value
+        and name.endswith(("_bytes_max", "_bytes"))
+        and value % policy.MIB == 0
+    ):
+        return f"{value} ({value // policy.MIB} MiB)"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def profile(cls: type, module: ModuleType) -> str:
+    """The table of the fields of one kind of profile."""
+    docs = field_docs(str(module.__file__), cls.__name__)
+    rows = ["| key | what it is |", "|---|---|"]
+    rows += [f"| `{name}` | {text} |" for name, text in docs.items()]
+    return "\n".join(rows)
 
 
 def numbers() -> str:
@@ -82,16 +97,25 @@ def states() -> str:
 
 
 def help_of(name: str) -> str:
-    """The help of one command, as it prints it."""
+    """The help of one command, as it prints it; of a group, with that of its subcommands."""
     command = commands.commands[name]
-    with click.Context(command, info_name=f"acpbridge {name}", terminal_width=88) as context:
-        return f"```text\n{command.get_help(context)}\n```"
+    texts = [_help(command, f"acpbridge {name}")]
+    if isinstance(command, click.Group):
+        texts += [_help(one, f"acpbridge {name} {sub}") for sub, one in command.commands.items()]
+    return "```text\n" + "\n\n".join(texts) + "\n```"
+
+
+def _help(command: click.Command, called: str) -> str:
+    with click.Context(command, info_name=called, terminal_width=88) as context:
+        return command.get_help(context)
 
 
 PARTS: dict[str, Callable[[], str]] = {
     "numbers": numbers,
     "errors": errors,
     "states": states,
+    "agent keys": partial(profile, agents.AgentProfile, agents),
+    "client keys": partial(profile, clients.ClientProfile, clients),
     **{f"help {name}": partial(help_of, name) for name in commands.commands},
 }
 

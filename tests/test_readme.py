@@ -16,12 +16,18 @@ from tests.readme import README, ROOT, updated
 TEXT = README.read_text("utf-8")
 
 
+def every(command: click.Command) -> list[click.Command]:
+    """A command, and all below it."""
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return [command, *(one for sub in below for one in every(sub))]
+
+
 def options() -> list[str]:
     """Every long option of every command."""
     return sorted(
         {
             option
-            for command in (commands, *commands.commands.values())
+            for command in every(commands)
             for parameter in command.params
             if isinstance(parameter, click.Option)
             for option in (*parameter.opts, *parameter.secondary_opts)

@@ -1,6 +1,7 @@
 """The command line: parse, call one function, exit. trio is imported inside commands only.
 
-stdout belongs to the protocol: every word for people goes to stderr.
+stdout belongs to the protocol, or to the report that a command was asked for: every other word
+for people goes to stderr.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from typing import Any, NoReturn
 import click
 
 from acpbridge import __version__
+from acpbridge.cli.demo import demo
+from acpbridge.cli.diagnose import diagnose
+from acpbridge.cli.replay import replay
+from acpbridge.cli.shim import shim
 from acpbridge.errors import AcpBridgeError, AgentFault, UsageFault
 
 _ARGUMENTS = {"ignore_unknown_options": False, "allow_interspersed_args": False}
@@ -39,11 +44,18 @@ def main() -> None:
     """
 
 
+main.add_command(demo)
+main.add_command(diagnose)
+main.add_command(replay)
+main.add_command(shim)
+
+
 @main.command(context_settings=_ARGUMENTS)
 @click.option(
     "--midturn",
     type=click.Choice(["auto", "steer", "queue", "reject"]),
-    help="What to do with a prompt that meets a running turn.  [default: auto]",
+    help="What to do with a prompt that meets a running turn; this version does not steer: auto "
+    "and steer are queue.  [default: auto]",
 )
 @click.option(
     "--restart/--no-restart",
@@ -55,14 +67,15 @@ def main() -> None:
     "answer_quiet_s",
     type=float,
     metavar="SECONDS",
-    help="Silence after which a turn without any other end is answered.  [default: 60]",
+    help="Silence that ends a turn to which no response of the agent can come.  [default: 60]",
 )
 @click.option(
     "--wait-quiet",
     "wait_quiet_s",
     type=float,
     metavar="SECONDS",
-    help="Silence after which background work of the agent is over.  [default: 5]",
+    help="Silence that ends background work of an agent known to queue or refuse meanwhile; "
+    "for others --answer-quiet counts.  [default: 5]",
 )
 @click.option(
     "--empty-grace",
@@ -90,7 +103,7 @@ def main() -> None:
     "--record", metavar="FILE", help="Write a tape of both sides, with the secrets taken out."
 )
 @click.option("--config", metavar="FILE", help="A TOML file.  [env: ACPBRIDGE_CONFIG]")
-@click.option("--state-dir", metavar="DIR", help="Where everything durable is kept.")
+@click.option("--state-dir", metavar="DIR", help="Checked at the start; nothing is kept in it yet.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
