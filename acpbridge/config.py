@@ -179,11 +179,7 @@ def _closest(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - most starts have no fault
 
     close = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return (
-        f"; did you mean {close[0]}?"
-        if close
-        else "; the keys stand in the README under Limits and Profiles"
-    )
+    return f"; did you mean {close[0]}?" if close else "; the README lists the keys"
 
 
 def _shown(found: Any) -> str:

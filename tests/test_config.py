@@ -114,7 +114,7 @@ def test_yes_has_several_names(text: str) -> None:
         ('agent_profile = "x"', 'agent_profile = "x": expected one of ' + ", ".join(AGENTS)),
         ('client_profile = "x"', 'client_profile = "x": expected one of ' + ", ".join(CLIENTS)),
         ("anser_quiet_s = 1", "anser_quiet_s: unknown key; did you mean answer_quiet_s?"),
-        ("zzz = 1", "zzz: unknown key; the keys stand in the README under Limits and Profiles"),
+        ("zzz = 1", "zzz: unknown key; the README lists the keys"),
         ("agent = 1", "agent = 1: expected a table"),
     ],
 )
@@ -134,7 +134,7 @@ def test_all_mistakes_of_all_sources_are_told_at_once(tmp_path: Path) -> None:
 
     assert [
         f"{tmp_path}/c.toml: midturn = 1: expected one of auto, steer, queue, reject",
-        f"{tmp_path}/c.toml: xyz_s: unknown key; the keys stand in the README under Limits and Profiles",
+        f"{tmp_path}/c.toml: xyz_s: unknown key; the README lists the keys",
         'ACPBRIDGE_WAIT_QUIET_S = "soon": expected seconds, a number of 0 or more',
         'ACPBRIDGE_BREAKER_DEATHS = "1.5": expected a whole number of 1 or more',
         "ACPBRIDGE_WAIT_QUIET: unknown key; did you mean ACPBRIDGE_WAIT_QUIET_S?",

@@ -188,6 +188,9 @@ def persisted(bridge: Bridge, token: int) -> None:
         take_back(bridge, session, prompt, "undelivered: the bridge is ending")
         prompts.settle_or_stay(bridge, session)
         return
+    if not agent_is_up(bridge):
+        # It took its leave meanwhile: the prompt returns to the queue with its end (R22).
+        return
     bridge.fire(session, Trigger.READY, prompt)
 
 

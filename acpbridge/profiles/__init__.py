@@ -64,6 +64,5 @@ def version_tuple(version: str) -> tuple[int, ...]:
 
 def is_fifo(profile: AgentProfile, version: str) -> bool:
     """Whether this build serialises a second prompt honestly (R1)."""
-    if profile.busy != "fifo":
-        return False
-    return not profile.fifo_since or version_tuple(version) >= version_tuple(profile.fifo_since)
+    is_new_enough = version_tuple(version) >= version_tuple(profile.fifo_since)
+    return profile.busy == "fifo" and is_new_enough

@@ -24,6 +24,7 @@ from tests.core.script import (
     chunk,
     echo,
     ended,
+    error,
     permission,
     prompt,
     tool,
@@ -259,6 +260,27 @@ def test_a_usage_update_before_the_write_does_not() -> None:
     talk = at("idle")
     talk.agent(usage())
     talk.client(prompt(1))
+    talk.agent(chunk("a"), BARE)
+
+    assert 1 == talk.count("suspect_answer_held")
+
+
+def test_a_usage_update_while_the_disk_is_busy_does_not_either() -> None:
+    """R12: "since the write": it belongs to the turn before."""
+    talk = at("sending")
+    talk.agent(usage())
+    talk.disk = True
+    talk.persisted()
+    talk.agent(chunk("a"), BARE)
+
+    assert 1 == talk.count("suspect_answer_held")
+
+
+def test_a_usage_update_before_a_refusal_does_not_either() -> None:
+    """R7, R12: a prompt that is written again begins anew."""
+    talk = at("running")
+    talk.agent(usage(), error(1, -32000, "busy", {"reason": "session_busy"}))
+    talk.wait(0.25)
     talk.agent(chunk("a"), BARE)
 
     assert 1 == talk.count("suspect_answer_held")

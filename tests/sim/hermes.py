@@ -164,8 +164,13 @@ class Hermes19(Agent):
     def by_itself(self, sid: str) -> None:
         """0.19 has no background work; another surface on the same session looks like it."""
         chat = self.chats.get(sid)
-        if chat is not None and not chat.running:
-            super().by_itself(sid)
+        if chat is None or chat.running:
+            return
+        if chat.poisoned:
+            # What an idle cancel has left behind hits the next turn, whoever begins it.
+            chat.poisoned = False
+            return
+        super().by_itself(sid)
 
     # -- turns ------------------------------------------------------------------------------
     def begin(self, chat: Chat, owner: str, works: list[Work], *, owned: bool = True) -> None:
@@ -340,7 +345,7 @@ class Hermes20(Hermes19):
         if chat is None or chat.running or self.kind:
             return
         super().by_itself(sid)
-        if self.mix.traits["echoes"]:
+        if chat.running and self.mix.traits["echoes"]:
             words = f"somebody else says {self.books.next_serial()}"
             self.say(chunk(words, "user_message_chunk"), sid)
 
