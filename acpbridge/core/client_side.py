@@ -136,9 +136,10 @@ def _is_up(bridge: Bridge) -> bool:
 
 def _wait(bridge: Bridge, session: Session | None, frame: Frame) -> None:
     """The agent, or the session in it, is not there yet: keep the frame in its order (R23)."""
-    # A session that the agent had is lost with it: what waits for it stays in one place and row.
     lost = session is not None and session.phase is Phase.LOST
-    waiting = bridge.waiting if session is None else session.waiting
+    # A session will be lost with the agent that leaves: what waits for it stays in one row (I5).
+    leaves = bridge.agent_state in (AgentState.LEAVING, AgentState.STOPPING)
+    waiting = session.waiting if session is not None and (lost or leaves) else bridge.waiting
     if len(waiting) >= bridge.policy.waiting_frames_max:
         why = "Too much waits for the agent already (waiting_frames_max)"
         openings.refuse_frame(bridge, frame, "queue-full", why)

@@ -78,7 +78,6 @@ class Session:
     """End of the load window; NEVER while a request is open."""
     hold: list[Frame] = field(factory=list)
     """Frames held behind a chunk that reads like a receipt (R10)."""
-    hold_kind: str = ""
     answered_s: float = -NEVER
     """When the last prompt was answered by the agent."""
     trailing_s: float = NEVER

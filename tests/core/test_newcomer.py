@@ -13,6 +13,7 @@ from tests.core.script import (
     REDIRECTED,
     Talk,
     answer,
+    cancel,
     chunk,
     ended,
     new_result,
@@ -80,3 +81,32 @@ def test_an_answer_that_comes_twice_leaves_once() -> None:
 
     assert 1 == talk.count("second_answer_dropped")
     assert [] == talk.seen()
+
+
+def test_only_what_a_cancel_ended_just_now_is_undelivered_after_all() -> None:
+    """R20: the last second counts for each of them, not for the last cancel alone."""
+    talk = Talk("generic")
+    reach.working(talk)
+    for id_ in (2, 3):
+        talk.client(prompt(id_, "x"), cancel())
+        talk.wait(0.8)
+    talk.leave()
+
+    last = talk.bridge.prompts
+    assert [last] == [one.prompt for one in talk.persists if "undelivered" in one.reason]
+
+
+def test_a_prompt_saved_while_the_agent_leaves_goes_to_the_next_one() -> None:
+    """I8, R22: the disk answers when nothing can be written any more."""
+    talk = Talk("hermes")
+    reach.sending(talk)
+    talk.deaf()
+    talk.persisted()
+    assert [] == texts(talk.got())
+
+    talk.disk = True
+    talk.die()
+    reach.obey(talk)
+
+    assert 2 == talk.starts[-1]
+    assert 0 == talk.count("unexpected_event")

@@ -172,3 +172,16 @@ def test_a_running_turn_s_echo_or_silence_asks_for_nothing() -> None:
     assert [] == talk.seen() + talk.got()
     talk.agent(ended(1))
     assert [(1, "end_turn")] == kinds(talk.seen())
+
+
+def test_a_tail_that_goes_on_for_two_seconds_is_named_too() -> None:
+    """R13, I10: the wait for a tail is a moment, and at its longest it says so."""
+    talk = Talk("hermes")
+    running(talk)
+    talk.agent(chunk("a"), ended(1), chunk("tail"))
+    talk.client(prompt(2, "two"))
+    for _ in range(16):
+        talk.wait(0.125)
+        talk.agent(chunk("tail"))
+
+    assert ["Waiting for the turn before; this message goes next."] == notices(talk)

@@ -5,6 +5,7 @@
 fifo     runs it when the first has ended, and answers it then
 busy     refuses it with an error while the first runs
 abort    ends the first as cancelled, and runs it
+silent   does not answer it while the first runs, nor afterwards
 once     never answers it, whenever it comes
 quick    has answered the first before a second can come
 closed   opens no session
@@ -26,13 +27,20 @@ CHUNK_S = 0.02
 MODE = sys.argv[1]
 
 
-def send(**body: Any) -> None:
-    os.write(1, json.dumps({"jsonrpc": "2.0", **body}).encode() + b"\n")
+def send(*bodies: dict[str, Any], **body: Any) -> None:
+    """One write: what belongs together is read together."""
+    frames = (*bodies, body) if body else bodies
+    lines = (json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n" for frame in frames)
+    os.write(1, b"".join(lines))
+
+
+def chunk(text: str) -> dict[str, Any]:
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+    return {"method": "session/update", "params": {"sessionId": "s", "update": update}}
 
 
 def say(text: str) -> None:
-    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
-    send(method="session/update", params={"sessionId": "s", "update": update})
+    send(chunk(text))
 
 
 class Agent:
@@ -63,6 +71,8 @@ class Agent:
         if self.queue and MODE == "busy":
             send(id=request, error={"code": -32603, "message": "a turn is running"})
             return
+        if self.queue and MODE == "silent":
+            return
         self.prompts += 1
         if self.prompts > 1 and MODE == "once":
             return
@@ -74,8 +84,8 @@ class Agent:
             send(id="p", method="session/request_permission", params={"sessionId": "s"})
             send(id="f", method="fs/read_text_file", params={"sessionId": "s", "path": "/x"})
         if MODE == "quick":
-            say("done ")
-            self.answer()
+            end = {"id": self.queue.popleft(), "result": {"stopReason": "end_turn"}}
+            send(chunk("done "), end)
 
     def go_on(self) -> None:
         """One more chunk of the turn that runs; ten are a turn."""
