@@ -345,7 +345,7 @@ class Hermes20(Hermes19):
         if chat is None or chat.running or self.kind:
             return
         super().by_itself(sid)
-        if chat.running and self.mix.traits["echoes"]:
+        if self.chats[sid].running and self.mix.traits["echoes"]:
             words = f"somebody else says {self.books.next_serial()}"
             self.say(chunk(words, "user_message_chunk"), sid)
 
