@@ -128,7 +128,11 @@ class Peer:
             if "method" in body and body.get("id") in self._sent:
                 self._sent[body["id"]].at_s = at_s
         assert self.process.stdin is not None
-        await self.process.stdin.send_all(b"".join(lines))
+        try:
+            await self.process.stdin.send_all(b"".join(lines))
+        except trio.BrokenResourceError as error:
+            # Whether a dying process is noticed here or by its EOF is a matter of microseconds.
+            raise AgentGone(f"nothing can be sent; {self.account()}") from error
 
     async def send(self, method: str, params: Body) -> Sent:
         """Send a request and go on; `answer` waits for it."""
