@@ -195,7 +195,7 @@ def _wedged_unrun(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """R24: nothing of this prompt ran; it goes once more when the session is recovered."""
     prompt.taken_back += 1
     queue.take_back(bridge, session, prompt, "the session is wedged")
-    _wedge(bridge, session, "error")
+    _wedge(bridge, session, "receipt" if prompt.receipt else "error")
 
 
 def _leave_turn(bridge: Bridge, session: Session) -> None:

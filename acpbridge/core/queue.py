@@ -264,6 +264,15 @@ def take_back(bridge: Bridge, session: Session, prompt: Prompt, reason: str) -> 
     bridge.note("prompt_taken_back", session=session.id, prompt=prompt.number, reason=reason)
 
 
+def keep(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+    """The agent has it under its receipt after all: it waits for its echo again (R10)."""
+    _unqueue(bridge, session, prompt)
+    prompt.taken_back -= 1
+    prompt.stage = Stage.KEPT
+    session.at_agent.append(prompt)
+    bridge.persist(prompt, session, "started", "receipt: queued")
+
+
 def refused_as_busy(bridge: Bridge, session: Session, prompt: Prompt) -> bool:
     """R7: wait and try again; False when all attempts are used up and the error is its answer."""
     policy = bridge.policy

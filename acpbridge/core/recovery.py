@@ -6,7 +6,7 @@ revival can be interrupted at any step by a death, a cancel or the end of the br
 
 from __future__ import annotations
 
-from acpbridge.core import identity, life, openings, present, prompts, queue
+from acpbridge.core import identity, life, openings, present, prompts, queue, work
 from acpbridge.core.effects import StopAgent
 from acpbridge.core.model import (
     NEVER,
@@ -17,9 +17,10 @@ from acpbridge.core.model import (
     Phase,
     Session,
     Trigger,
+    Turn,
 )
 from acpbridge.core.requests import agent_is_up, ask, forward, forward_load, own_answer
-from acpbridge.wire import acp, codec, splice
+from acpbridge.wire import acp, codec, scan, splice
 from acpbridge.wire.frame import Frame, Kind
 
 
@@ -103,7 +104,7 @@ def revive_late(bridge: Bridge, session: Session) -> None:
 
 def _revive_by(bridge: Bridge, session: Session) -> None:
     load_id = session.tip or session.agent_id
-    params = splice.with_member(session.params, (), "sessionId", codec.encode(load_id))
+    params = splice.with_member(_params(session), (), "sessionId", codec.encode(load_id))
     can_resume = isinstance(_session_capability(bridge, "resume"), dict)
     can_load = bridge.capabilities.get("loadSession") is True
     if session.fresh and not (session.prompted and can_load):
@@ -123,9 +124,16 @@ def _revive_by(bridge: Bridge, session: Session) -> None:
         bridge.fire(session, Trigger.UNREVIVED)
 
 
+def _params(session: Session) -> bytes:
+    """The remembered params, with what new and load need and a resume may leave out."""
+    if scan.find(session.params, "mcpServers") is not None:
+        return session.params
+    return splice.with_member(session.params, (), "mcpServers", b"[]")
+
+
 def _open_anew(bridge: Bridge, session: Session) -> None:
     session.reviving = "new"
-    params = splice.without_members(session.params, (), frozenset({"sessionId"}))
+    params = splice.without_members(_params(session), (), frozenset({"sessionId"}))
     ask(bridge, session, acp.SESSION_NEW, params, _reopened)
 
 
@@ -175,6 +183,8 @@ def _reloaded(bridge: Bridge, session: Session | None, frame: Frame | None) -> N
 
 def _restore_settings(bridge: Bridge, session: Session) -> None:
     """Send the last acknowledged mode, model and config options again, before the queue."""
+    if bridge.closing:
+        return
     session.reviving = "settings"
     session.settings_open = len(session.settings)
     for frame in session.settings.values():
@@ -258,6 +268,29 @@ def recover(bridge: Bridge, session: Session, cause: Cause) -> None:
     if not can_restart:
         why = "The session is wedged and restart is off"
         openings.refuse_queue(bridge, session, "wedged", why)
+
+
+def works_after_all(bridge: Bridge, session: Session, cause: Cause) -> None:
+    """Work where only a receipt spoke for a wedge: it was the receipt of an unseen turn (R24).
+
+    So the agent has the message, and written again it would run twice (I3).
+    """
+    assert isinstance(cause, Frame)
+    if session.wedged_by != "receipt" or session.reviving:
+        return
+    session.wedged_by = ""
+    bridge.wedged.discard(session.id)
+    bridge.note("session_works_after_all", "warning", session=session.id)
+    session.turn = Turn(bridge.now, bridge.now)
+    session.phase = Phase.OWNERLESS
+    head = session.head()
+    if head is not None and head.taken_back:
+        queue.keep(bridge, session, head)
+        session.phase = Phase.HELD
+    is_asking = cause.kind is Kind.REQUEST
+    trigger = Trigger.WORK if is_asking else work.trigger_of(bridge, session, cause)
+    if trigger is not None:
+        bridge.fire(session, trigger, cause)
 
 
 def _others_live(bridge: Bridge, session: Session) -> bool:

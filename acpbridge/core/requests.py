@@ -89,7 +89,9 @@ def forward(bridge: Bridge, session: Session | None, frame: Frame) -> None:
 
 
 def ask(bridge: Bridge, session: Session | None, method: str, params: bytes, then: _Then) -> None:
-    """Write a request of the bridge's own."""
+    """Write a request of the bridge's own, unless the end was asked for (R23)."""
+    if bridge.closing:
+        return
     own = bridge.own_id()
     name = session.id if session else ""
     bridge.pending[own] = Pending(method, own, name, own=own_answer(session, then))

@@ -20,6 +20,9 @@ from acpbridge.core.work import late_after_inference, quiet_s, touch, watch_quie
 from acpbridge.wire import acp
 from acpbridge.wire.frame import Frame
 
+CROSSING_S = 1.0
+"""What the agent says this soon behind a cancel may have been on its way before (R24)."""
+
 
 # -- work -----------------------------------------------------------------------------------
 def work_on(bridge: Bridge, session: Session, cause: Cause) -> None:
@@ -84,7 +87,7 @@ def open_ownerless(bridge: Bridge, session: Session, cause: Cause) -> None:
     session.phase = Phase.OWNERLESS
     session.turn = Turn(bridge.now, bridge.now)
     session.muted = session.ghost_runs = False
-    _went_on(session)
+    _went_on(bridge, session)
     bridge.note("ownerless_turn", session=session.id)
     if cause.variant != acp.USER_MESSAGE_CHUNK:
         touch(bridge, session, cause)
@@ -141,14 +144,32 @@ def echo(bridge: Bridge, session: Session, cause: Cause) -> None:
         turn.content = turn.marked = False
         # The segment's silence counts from its beginning, however long the agent slept before.
         turn.last_work_s = bridge.now
-        session.ghost_runs = False
+        _ghost_over(bridge, session)
         bridge.disarm("marker", session)
-        _went_on(session)
+        _went_on(bridge, session)
         end_segment(bridge, session, "echo", said.strip())
         _disown(bridge, session, turn)
     turn.echo += said
     _match_echo(bridge, session, turn.echo.strip())
     watch_quiet(bridge, session)
+
+
+def _ghost_over(bridge: Bridge, session: Session) -> None:
+    """The next segment begins: the cancelled one is over, and with it its own cancel (R19)."""
+    if not session.ghost_runs:
+        return
+    session.ghost_runs = False
+    if session.phase is not Phase.CANCELLING or any(one.cancelled for one in session.at_agent):
+        return
+    session.cancel_due = False
+    bridge.disarm("settle", session)
+    if session.owner() is not None:
+        session.phase = Phase.RUNNING
+    elif session.at_agent:
+        session.phase = Phase.HELD
+    else:
+        session.phase = Phase.OWNERLESS
+        wait_ownerless(bridge, session, None)
 
 
 def _disown(bridge: Bridge, session: Session, turn: Turn) -> None:
@@ -221,17 +242,19 @@ def turn_over(bridge: Bridge, session: Session, how: str) -> None:
 
 def marked_over(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The end marker was followed by enough silence (R9)."""
-    _went_on(session)
+    _went_on(bridge, session)
     turn_over(bridge, session, "marker")
 
 
-def _went_on(session: Session) -> None:
+def _went_on(bridge: Bridge, session: Session) -> None:
     """A turn began or ended well after a cancel that nothing has answered.
 
     So the cancel has not wedged the session, and a receipt is no evidence that it has (R24); but
-    it may have crossed the end of the turn that it was meant for (R21).
+    it may have crossed the end of the turn that it was meant for (R21). What comes right behind
+    the cancel was written before the agent read it, and says nothing.
     """
-    if session.cancel_unanswered and session.owner() is None:
+    crosses = bridge.now - session.cancel_sent_s < CROSSING_S
+    if session.cancel_unanswered and session.owner() is None and not crosses:
         session.cancel_unanswered = False
         session.crossed = True
 

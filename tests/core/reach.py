@@ -121,6 +121,15 @@ def wedged(talk: Talk) -> None:
     forget(talk)
 
 
+def called_wedged(talk: Talk) -> None:
+    """From `ownerless`: only a receipt behind a cancel speaks for a wedge; the agent is stopped."""
+    talk.client(cancel())
+    talk.wait(6.0)
+    talk.client(prompt(1, "one"))
+    talk.agent(chunk(QUEUED), ended(1, usage=False))
+    forget(talk)
+
+
 def lost(talk: Talk) -> None:
     idle(talk)
     talk.die()

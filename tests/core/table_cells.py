@@ -12,7 +12,7 @@ from typing import Any
 from attrs import field, frozen
 
 from acpbridge.core.phases import Phase, Trigger
-from tests.core.reach import forget, initialized, loaded, owed
+from tests.core.reach import called_wedged, forget, initialized, loaded, owed
 from tests.core.script import (
     Talk,
     cancel,
@@ -288,6 +288,33 @@ _WEDGED = [
         ["session/prompt"],
         P.WEDGED,
         as_written=True,
+    ),
+    Cell(
+        P.WEDGED,
+        T.CHUNK,
+        "ownerless",
+        then(called_wedged, agent(chunk("x"))),
+        ["x"],
+        [],
+        P.HELD,
+    ),
+    Cell(
+        P.WEDGED,
+        T.WORK,
+        "ownerless",
+        then(called_wedged, agent(tool())),
+        ["tool_call"],
+        [],
+        P.HELD,
+    ),
+    Cell(
+        P.WEDGED,
+        T.ECHO,
+        "ownerless",
+        then(called_wedged, agent(echo("one"))),
+        ["one"],
+        [],
+        P.HELD,
     ),
     Cell(P.WEDGED, T.CANCEL, "wedged", client(cancel()), [], [], P.WEDGED),
     Cell(P.WEDGED, T.GONE, "wedged", dies, [], [], P.LOST),

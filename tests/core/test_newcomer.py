@@ -110,3 +110,20 @@ def test_a_prompt_saved_while_the_agent_leaves_goes_to_the_next_one() -> None:
 
     assert 2 == talk.starts[-1]
     assert 0 == talk.count("unexpected_event")
+
+
+def test_a_resumed_session_is_loaded_with_the_servers_that_its_resume_left_out() -> None:
+    """`mcpServers` is optional in a resume and required in a load: Hermes refuses one without."""
+    talk = Talk("hermes")
+    talk.initialize()
+    talk.client(request("r", "session/resume", {"sessionId": "s1", "cwd": "/w"}))
+    talk.agent(answer("r", new_result("s1")))
+    talk.client(prompt(1, "one"))
+    talk.agent(chunk(), ended(1))
+    talk.die()
+    talk.seen()
+    talk.got()
+    talk.client(prompt(2, "two"))
+    reach.initialized(talk)
+
+    assert [] == reach.owed(talk, "session/load")["params"]["mcpServers"]

@@ -232,7 +232,7 @@ class Agent(Process):
         if mix.has("trail") and turn.owner and turn.worked and chance.random() < 0.4:
             for at in range(chance.randint(1, 3)):
                 self.later(0.05 * at + chance.random() * 0.1, lambda: self._trails(chat, turn))
-        if mix.has("ownerless") and chance.random() < 0.3:
+        if mix.has("ownerless") and chance.random() < mix.traits["by_itself"]:
             wait_s = chance.random() * chance.choice((0.01, 0.5, 5.0))
             self.later(wait_s, lambda: self.by_itself(sid))
         if mix.has("titles") and chance.random() < 0.5:

@@ -148,12 +148,14 @@ class Hermes19(Agent):
             self.books.newest_received.excuse = "a receipt that no profile lists"
             self.say(chunk(f"Noted, number {self.books.next_serial()}."), chat.sid)
             self.reply(id_, {"stopReason": "end_turn"})
+            chat.read_s = -1.0
             return
         self.say(chunk(text), chat.sid, "receipt")
         if chat.turn is not None and chat.turn.worked and self.chance.random() < 0.1:
             self.word(chat.sid)
         self.books.bound(id_)
         self.reply(id_, {"stopReason": "end_turn"})
+        chat.read_s = -1.0
 
     def poisoned(self, chat: Chat, id_: str) -> None:
         """A cancel while idle: the next prompt fails, and all after it are never run."""

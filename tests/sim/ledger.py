@@ -44,6 +44,8 @@ class Ledger:
         self.sent: deque[tuple[bytes, Ask | None]] = deque()
         """Lines of the client on their way to the bridge."""
         self.sent_count = 0
+        self.notes: set[int] = set()
+        """Notifications of the client that must reach the agent, by their place."""
         self.serials = 0
         self.said_count = 0
         self.oversize: set[bytes] = set()
@@ -100,6 +102,8 @@ class Ledger:
         """Write a notification of the client; returns its place."""
         self.sent_count += 1
         meta = {"sim/n": self.sent_count}
+        if method.startswith("_"):
+            self.notes.add(self.sent_count)
         frame = {"method": method, "params": {**params, "_meta": meta}}
         self._client_writes(self.world.client_style.line(frame), None)
         return self.sent_count

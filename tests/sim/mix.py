@@ -57,6 +57,8 @@ FAULTS = (
     "disk_fails",
 )
 
+TROUBLE = ("asks", "slow_tools", "open_tools", "glacial", "silent", "rotates", "dies")
+
 MISCHIEF = (
     "cancel",
     "cancel_prompt",
@@ -140,6 +142,17 @@ def draw(chance: Random) -> Mix:
     mischief |= {name for name in ("cancel", "cancel_prompt") if chance.random() < 0.4}
     if client == "codeg" and chance.random() < 0.7:
         mischief -= {"fork", "close", "flood", "reuse", "malformed", "many_sessions", "unknown"}
+    pace_s = chance.choice((0.0005, 0.02, 0.3, 2.0, 15.0))
+    span_s = chance.choice((1.0, 20.0, 120.0, 900.0))
+    traits = _traits(chance, agent)
+    if agent.startswith("hermes") and chance.random() < 0.5:
+        # Cancels among turns that nobody asked for: where most of Hermes' trouble is.
+        faults |= {"ownerless"} | {name for name in TROUBLE if chance.random() < 0.3}
+        mischief = {"cancel", "cancel_prompt"} | {
+            name for name in ("commands", "settings", "many_sessions") if chance.random() < 0.3
+        }
+        pace_s, span_s = chance.choice((0.3, 2.0, 6.0)), chance.choice((20.0, 120.0, 300.0))
+        traits["by_itself"] = 0.7
     return Mix(
         agent=agent,
         client=client,
@@ -147,11 +160,11 @@ def draw(chance: Random) -> Mix:
         faults=frozenset(faults),
         mischief=frozenset(mischief),
         ids=chance.choice(("int", "uuid", "string", "mixed")),
-        pace_s=chance.choice((0.0005, 0.02, 0.3, 2.0, 15.0)),
+        pace_s=pace_s,
         deeds=chance.randint(3, 40),
-        span_s=chance.choice((1.0, 20.0, 120.0, 900.0)),
+        span_s=span_s,
         chosen=client == "codeg" or chance.random() < 0.5,
-        traits=_traits(chance, agent),
+        traits=traits,
     )
 
 
@@ -187,6 +200,7 @@ def _traits(chance: Random, agent: str) -> dict[str, Any]:
         "usage": hermes or known or chance.random() < 0.5,
         "messages": agent == "claude" or chance.random() < 0.3,
         "quick": chance.random() < 0.5,
+        "by_itself": 0.3,
         "poison": chance.choice(("error", "error", "cancelled", "none")),
         "wedges": agent == "hermes-0.19" or chance.random() < 0.7,
         "marks": chance.random() < 0.8,

@@ -131,6 +131,7 @@ class TowardAgent:
         newest = self.last_passed.get(sid, 0)
         must(n > newest, "I5", f"frame {n} of the client is written after {newest}")
         self.last_passed[sid] = n
+        self.books.notes.discard(n)
 
     def _answer(self, line: bytes, frame: Json) -> None:
         """An answer to a request of the agent: the client's, or one for a cancelled turn."""
@@ -197,6 +198,12 @@ class TowardAgent:
         self.tokens.pop(token).denied = True
 
     # -- life -------------------------------------------------------------------------------
+    def new_process(self) -> None:
+        """A process begins: nothing was written to it."""
+        self.has_left = False
+        self.last_written_s.clear()
+        self.last_cancel_s.clear()
+
     def agent_starts(self) -> None:
         """The bridge starts an agent."""
         must(not self.closing, "R23", "an agent is started after the end was asked for")

@@ -177,6 +177,9 @@ def at_the_end(view: TowardClient) -> None:
         is_said = "error" in json.loads(ask.answer) or work.excuse
         must(work.ran == 1 or bool(is_said), "I3", f"{ask.n} is answered and ran {work.ran}x")
     _none_lost(view)
+    books, world = view.books, view.world
+    if world.exit_code is None and not (books.deaths or books.stops or world.toward_agent.closing):
+        must(not books.notes, "I6", f"notifications {sorted(books.notes)} never reached the agent")
 
 
 def _none_lost(view: TowardClient) -> None:

@@ -328,7 +328,7 @@ class World:
         if self.mix.has("dies"):
             life_s = self.chance.random() * min(self.mix.span_s, 60.0)
             agent.later(life_s, lambda: self.dies("killed by SIGKILL"))
-        self.toward_agent.has_left = False
+        self.toward_agent.new_process()
         self.feed(AgentStarted(run))
 
     def dies(self, reason: str) -> None:
