@@ -1,0 +1,81 @@
+"""Long random conversations of a client like Codeg through the bridge: nothing is lost.
+
+More of them: ``python -m tests.codeg --turns 1000 --agent hermes``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.codeg.runs import SCRIPTED, connect, converse
+from tests.hermes.home import hermes_executable
+from tests.hermes.script import script
+
+SCRIPTED_TURNS = 80
+HERMES_TURNS = 40
+SEED = 590
+WAIT_S = 60.0
+
+
+@pytest.fixture
+def hermes() -> str:
+    """The name of real Hermes for `converse`, where it is installed."""
+    if hermes_executable() is None:
+        if "CI" in os.environ:
+            pytest.fail("real Hermes is not installed: run .ci/hermes")
+        pytest.skip("real Hermes is not installed: run .ci/hermes")
+    return "hermes"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("mode", SCRIPTED)
+async def test_a_long_conversation_with_a_scripted_agent(tmp_path: Path, mode: str) -> None:
+    run = await converse(tmp_path, mode, SCRIPTED_TURNS, SEED)
+
+    assert not run.findings, run.text()
+    assert run.counts["turns"] == SCRIPTED_TURNS
+    assert run.counts["sent with a cancelled one unanswered"] > 0, "else nothing was tried"
+    assert run.counts["outcome end_turn"] > SCRIPTED_TURNS / 3
+
+
+@pytest.mark.hermes
+@pytest.mark.process
+async def test_a_long_conversation_with_real_hermes(tmp_path: Path, hermes: str) -> None:
+    run = await converse(tmp_path, hermes, HERMES_TURNS, SEED)
+
+    assert not run.findings, run.text()
+    assert run.counts["turns"] == HERMES_TURNS
+    assert run.counts["sent with a cancelled one unanswered"] > 0, "else nothing was tried"
+
+
+@pytest.mark.hermes
+@pytest.mark.process
+async def test_a_resumed_row_outlives_a_wedge(
+    nursery: trio.Nursery, tmp_path: Path, hermes: str
+) -> None:
+    """Codeg's resume has no `mcpServers`, and Hermes refuses a load without them.
+
+    Found by a conversation of 40 turns: a cancel during a permission wedges Hermes, the bridge
+    starts it again, and has to load a session that the client itself had only resumed.
+    """
+    codeg = await connect(nursery, tmp_path, hermes, random.Random(0))
+    try:
+        await codeg.open()
+        assert await codeg.ended(codeg.prompt(script("one", ["say", "A"])), WAIT_S)
+        await codeg.reopen()
+        codeg.on_permission = lambda: WAIT_S
+        codeg.prompt(script("two", ["tool", "terminal", {"command": "rm -rf ./build"}]))
+        assert await codeg.asks(WAIT_S)
+        codeg.cancel()
+        third = codeg.prompt(script("three", ["say", "C"]))
+        assert await codeg.ended(third, WAIT_S)
+    finally:
+        await codeg.close()
+
+    assert "".join(seen.text for seen in third.shown if not seen.is_notice) == "C"
+    assert not any("session-lost" in str(answer) for answer in third.answers)
