@@ -289,8 +289,9 @@ def works_after_all(bridge: Bridge, session: Session, cause: Cause) -> None:
         session.phase = Phase.HELD
     is_asking = cause.kind is Kind.REQUEST
     trigger = Trigger.WORK if is_asking else work.trigger_of(bridge, session, cause)
-    if trigger is not None:
-        bridge.fire(session, trigger, cause)
+    # Only what is work, or an echo, came here; the new turn does not make it less.
+    assert trigger is not None
+    bridge.fire(session, trigger, cause)
 
 
 def _others_live(bridge: Bridge, session: Session) -> bool:

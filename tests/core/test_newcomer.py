@@ -16,6 +16,7 @@ from tests.core.script import (
     cancel,
     chunk,
     ended,
+    error,
     new_result,
     prompt,
     request,
@@ -127,3 +128,19 @@ def test_a_resumed_session_is_loaded_with_the_servers_that_its_resume_left_out()
     reach.initialized(talk)
 
     assert [] == reach.owed(talk, "session/load")["params"]["mcpServers"]
+
+
+def test_a_revival_that_fails_while_the_bridge_ends_is_not_tried_another_way() -> None:
+    """R23: after a stop signal nothing is started, recovered or sent."""
+    talk = Talk("hermes")
+    talk.open()
+    talk.client(prompt(1, "one"))
+    talk.die()
+    talk.got()
+    talk.client(prompt(2, "two"))
+    reach.initialized(talk)
+    load = reach.owed(talk, "session/load")
+    talk.stop()
+    talk.agent(error(load["id"], -32002, "unknown session"))
+
+    assert [] == [one for one in talk.got() if one.get("method") == "session/new"]
