@@ -35,7 +35,9 @@ def _forget_idle(bridge: Bridge) -> None:
         open_ = session.queue or session.at_agent or session.paced or session.loading
         # Only we know what an alias stands for (R25) and what a cancel has left behind (R24).
         told = session.generation or session.cancel_unanswered or session.crossed or session.ghosts
-        if session.phase is Phase.IDLE and not open_ and not told:
+        # Its next answer may have to keep its distance from what was just shown.
+        shown = bridge.now - session.shown_s < bridge.client.answer_gap_s
+        if session.phase is Phase.IDLE and not open_ and not told and not shown:
             forget(bridge, session)
             bridge.note("session_forgotten", session=session.id)
             return

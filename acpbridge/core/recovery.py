@@ -183,11 +183,11 @@ def _reloaded(bridge: Bridge, session: Session | None, frame: Frame | None) -> N
 
 def _restore_settings(bridge: Bridge, session: Session) -> None:
     """Send the last acknowledged mode, model and config options again, before the queue."""
-    if bridge.closing:
-        return
+    # After stdin EOF nothing is sent any more, but what the session still says is shown.
+    settings = [] if bridge.closing else list(session.settings.values())
     session.reviving = "settings"
-    session.settings_open = len(session.settings)
-    for frame in session.settings.values():
+    session.settings_open = len(settings)
+    for frame in settings:
         line = identity.without_argument_keys(bridge, frame, frame.raw)
         line = splice.with_session(line, session.agent_id)
         own = bridge.own_id()

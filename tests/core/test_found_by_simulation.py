@@ -80,6 +80,19 @@ def test_what_a_cancel_left_behind_is_not_forgotten_for_room() -> None:
     assert (1, "wedged") == (len(talk.stops), phase(talk))
 
 
+def test_a_session_that_has_just_shown_something_is_not_forgotten_for_room() -> None:
+    """Codeg takes an answer within 100 ms of an update as that of another prompt."""
+    talk = Talk("generic", "codeg", sessions_max=1)
+    talk.open()
+    talk.agent(usage())
+    talk.client(prompt(1, "one", "other"), prompt(2, "two"), cancel())
+    forget(talk)
+
+    talk.agent(answer(2, {"stopReason": "cancelled"}))
+
+    assert [] == talk.seen()
+
+
 # -- ids ----------------------------------------------------------------------------------------
 def test_a_load_that_waits_is_answered_before_a_later_request_of_its_id() -> None:
     """R26: two open requests of one id are told apart by their order alone."""

@@ -81,6 +81,9 @@ class TowardClient:
     def write(self, line: bytes) -> None:
         """The bridge writes a line to the client."""
         waiting = self.books.expected.get(line)
+        while waiting and len(waiting) > 1 and waiting[1].fed and waiting[0].serial in self.skipped:
+            # A receipt text that was dropped; receipts are equal to the byte.
+            waiting.popleft()
         if waiting:
             must(waiting[0].fed, "I6", "a frame is shown before the agent wrote it")
             self._shown(waiting.popleft())
