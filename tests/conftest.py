@@ -1,4 +1,4 @@
-"""What every test shares: how hard Hypothesis looks.
+"""What every test shares: how hard Hypothesis looks, and an ear for SIGHUP.
 
 `ci`, the default, draws the same examples on every run, so that a red run is red again; `deep`
 (HYPOTHESIS_PROFILE=deep) draws new ones, many more, by hand or at night.
@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -27,3 +28,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# A suite that nohup started would ignore it, with every process that it starts.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
