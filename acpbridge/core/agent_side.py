@@ -212,7 +212,7 @@ def _consider_fast(bridge: Bridge, session: Session) -> None:
         and not session.paced
     )
     # An empty head is a receipt text without a literal beginning: every chunk needs a look.
-    if settled and b"" not in bridge.agent.receipt_heads:
+    if settled and "" not in bridge.agent.receipt_heads:
         bridge.fast[session.agent_id] = session
 
 

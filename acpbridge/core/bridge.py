@@ -7,23 +7,26 @@ path: a text chunk in a turn where nothing is in doubt is passed on without bein
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import assert_never
 
 from acpbridge.core import cancel, client_side, ending, life, queue, recovery, work
 from acpbridge.core.agent_side import agent_frame, agent_garbled, release_hold
-from acpbridge.core.effects import Effect, ToClient
+from acpbridge.core.effects import Effect, StreamToClient, ToClient
 from acpbridge.core.events import (
     AgentExited,
     AgentGarbled,
     AgentLeft,
     AgentSent,
     AgentStarted,
+    AgentStreamed,
     ClientClosed,
     ClientGarbled,
     ClientSent,
     Event,
     Persisted,
     PersistFailed,
+    SingleEvent,
     StopAsked,
     TimerFired,
     TimerKey,
@@ -64,11 +67,13 @@ def begin(bridge: Bridge, now_s: float) -> list[Effect]:
 
 def step(bridge: Bridge, now_s: float, event: Event) -> list[Effect]:
     """Take in one event at `now_s` (monotonic seconds) and say what is to be done."""
+    if isinstance(event, AgentStreamed):
+        return _streamed(bridge, now_s, event)
     if type(event) is AgentSent and event.frame.plain:
         session = bridge.fast.get(event.frame.session)
         if session is not None and event.run == bridge.run:
             frame = event.frame
-            if not frame.raw.startswith(bridge.agent.receipt_heads, frame.text_at):
+            if not frame.known_text.startswith(bridge.agent.receipt_heads):
                 turn = session.turn
                 assert turn is not None
                 turn.last_work_s = session.shown_s = now_s
@@ -88,12 +93,34 @@ def step(bridge: Bridge, now_s: float, event: Event) -> list[Effect]:
     return _taken(bridge)
 
 
+def _streamed(bridge: Bridge, now_s: float, event: AgentStreamed) -> list[Effect]:
+    """Take in chunks in a row: those that need no thought at once, the others one by one."""
+    effects: list[Effect] = []
+    chunks, heads = event.chunks, bridge.agent.receipt_heads
+    at, end = 0, len(chunks.lines)
+    while at < end:
+        session = bridge.fast.get(chunks.session) if event.run == bridge.run else None
+        stop = at
+        if session is not None:
+            texts = enumerate(islice(chunks.texts, at, None), at)
+            stop = next((place for place, text in texts if text.startswith(heads)), end)
+        if session is not None and stop > at:
+            assert session.turn is not None
+            session.turn.last_work_s = session.shown_s = now_s
+            effects.append(StreamToClient(chunks.lines[at:stop]))
+        else:
+            effects += step(bridge, now_s, AgentSent(event.run, chunks.frame(at)))
+            stop = at + 1
+        at = stop
+    return effects
+
+
 def _taken(bridge: Bridge) -> list[Effect]:
     out, bridge.out = bridge.out, []
     return out
 
 
-def _take_in(bridge: Bridge, event: Event) -> None:
+def _take_in(bridge: Bridge, event: SingleEvent) -> None:
     match event:
         case AgentSent(run=run, frame=frame):
             if run == bridge.run:

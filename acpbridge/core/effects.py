@@ -7,6 +7,7 @@ in the order in which they are given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from attrs import field, frozen
@@ -19,6 +20,13 @@ class ToClient:
     """Write this line (no newline in it) to the client."""
 
     line: bytes
+
+
+@frozen
+class StreamToClient:
+    """Write these lines to the client, in this order: the chunks that one read brought."""
+
+    lines: Sequence[bytes]
 
 
 @frozen
@@ -101,5 +109,14 @@ class Note:
 
 
 Effect: TypeAlias = (
-    ToClient | ToAgent | Persist | ArmTimer | DisarmTimer | StartAgent | StopAgent | Finish | Note
+    ToClient
+    | StreamToClient
+    | ToAgent
+    | Persist
+    | ArmTimer
+    | DisarmTimer
+    | StartAgent
+    | StopAgent
+    | Finish
+    | Note
 )

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from acpbridge.wire.frame import Frame, Malformed
 from acpbridge.wire.lines import Oversize
+from acpbridge.wire.shapes import Chunks
 
 TimerKey: TypeAlias = tuple[str, str]
 """A timer's name: (what it is for, the session it belongs to or "")."""
@@ -51,6 +52,14 @@ class AgentSent:
 
     run: int
     frame: Frame
+
+
+@frozen
+class AgentStreamed:
+    """The agent of this run wrote several text chunks of one shape in a row."""
+
+    run: int
+    chunks: Chunks
 
 
 @frozen
@@ -108,7 +117,7 @@ class StopAsked:
     reason: str
 
 
-Event: TypeAlias = (
+SingleEvent: TypeAlias = (
     ClientSent
     | ClientGarbled
     | ClientClosed
@@ -122,3 +131,5 @@ Event: TypeAlias = (
     | TimerFired
     | StopAsked
 )
+
+Event: TypeAlias = SingleEvent | AgentStreamed

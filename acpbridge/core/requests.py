@@ -369,7 +369,7 @@ def fail_pending(bridge: Bridge, reason: str) -> None:
 def too_long(id_: RpcId, text: str) -> Frame:
     """An error response in place of an answer that was too long to be kept."""
     raw = replies.refusal(id_, "frame-too-large", text)
-    return Frame(raw, Kind.ERROR, "", id_, "", "", False, 0)
+    return Frame(raw, Kind.ERROR, "", id_, "", "", False, "")
 
 
 def agent_is_up(bridge: Bridge) -> bool:

@@ -56,7 +56,7 @@ def receipt_kind(bridge: Bridge, frame: Frame) -> str:
     if frame.variant not in (acp.AGENT_MESSAGE_CHUNK, acp.AGENT_THOUGHT_CHUNK):
         return ""
     heads = bridge.agent.receipt_heads
-    if not heads or (frame.plain and not frame.raw.startswith(heads, frame.text_at)):
+    if not heads or (frame.plain and not frame.known_text.startswith(heads)):
         return ""
     return bridge.agent.receipt_kind(frame.text) if frame.text else ""
 

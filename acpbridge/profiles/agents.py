@@ -95,13 +95,12 @@ class AgentProfile:
         )
 
     @cached_property
-    def receipt_heads(self) -> tuple[bytes, ...]:
-        """The literal first bytes of each receipt text, so that most chunks need no look.
+    def receipt_heads(self) -> tuple[str, ...]:
+        """The literal beginning of each receipt text, so that most chunks need no look.
 
         A pattern without a literal head makes every chunk worth a look.
         """
-        heads = (_literal_head(pattern.pattern) for _, pattern in self.receipt_patterns)
-        return tuple(head.encode() for head in heads)
+        return tuple(_literal_head(pattern.pattern) for _, pattern in self.receipt_patterns)
 
     def receipt_kind(self, text: str) -> str:
         """Say which receipt the whole text is: "queued", "redirected" or "" for none."""

@@ -24,7 +24,7 @@ import trio
 
 from acpbridge.core.events import AgentExited, AgentLeft, AgentStarted
 from acpbridge.shell.outbox import Outbox
-from acpbridge.shell.stdio import READ_BYTES
+from acpbridge.shell.stdio import receive
 from acpbridge.wire.lines import LineDecoder
 
 if TYPE_CHECKING:
@@ -179,14 +179,14 @@ class AgentProcess:
 
     async def _read(self, stdout: ReceiveStream, high_bytes: int) -> None:
         decoder, take = self._decoder, self._feeder.take_agent
-        while data := await stdout.receive_some(READ_BYTES):
+        while data := await receive(stdout):
             take(self.run, decoder.feed(data))
             await self._client.room(high_bytes)
 
     async def _pass_stderr(self, stderr: ReceiveStream, done: trio.Event) -> None:
         """Drain stderr always: an agent that blocks on it would answer nothing."""
         tail_bytes = self._limits.stderr_tail_bytes
-        while data := await stderr.receive_some(READ_BYTES):
+        while data := await receive(stderr):
             self._stderr.put(data)
             self._stderr_tail = (self._stderr_tail + data)[-tail_bytes:]
         done.set()

@@ -23,6 +23,7 @@ from acpbridge.core.effects import (
     Persist,
     StartAgent,
     StopAgent,
+    StreamToClient,
     ToAgent,
     ToClient,
 )
@@ -30,6 +31,7 @@ from acpbridge.core.events import (
     AgentExited,
     AgentGarbled,
     AgentSent,
+    AgentStreamed,
     ClientGarbled,
     ClientSent,
     Event,
@@ -38,14 +40,15 @@ from acpbridge.core.events import (
 )
 from acpbridge.shell.timers import Timers
 from acpbridge.wire.frame import Frame, peek
-from acpbridge.wire.shapes import Shapes
+from acpbridge.wire.shapes import Chunks, Shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from random import Random
 
     from acpbridge.shell.notes import Notes
     from acpbridge.shell.outbox import Outbox
+    from acpbridge.wire.frame import Malformed
     from acpbridge.wire.lines import Oversize
 
 StateT = TypeVar("StateT")
@@ -89,6 +92,18 @@ class Recorder(Protocol):
 
     def take(self, at_s: float, side: str, line: bytes) -> None:
         """Queue one line for the tape; never waits."""
+
+
+def _agent_news(
+    run: int, looks: Iterable[Frame | Malformed | Oversize | Chunks]
+) -> Iterator[Event]:
+    for look in looks:
+        if isinstance(look, Chunks):
+            yield AgentStreamed(run, look)
+        elif isinstance(look, Frame):
+            yield AgentSent(run, look)
+        else:
+            yield AgentGarbled(run, look)
 
 
 class Driver(Generic[StateT]):
@@ -159,12 +174,7 @@ class Driver(Generic[StateT]):
     def take_agent(self, run: int, items: Sequence[bytes | Oversize]) -> None:
         """Feed the lines that one read from the agent of this run has brought."""
         self._record("agent", items)
-        look = self._shapes.peek
-        frames = (look(item) if isinstance(item, bytes) else item for item in items)
-        self._take(
-            AgentSent(run, frame) if isinstance(frame, Frame) else AgentGarbled(run, frame)
-            for frame in frames
-        )
+        self._take(_agent_news(run, self._shapes.look(items)))
 
     def _record(self, side: str, items: Sequence[bytes | Oversize]) -> None:
         if self._recorder is None:
@@ -184,16 +194,20 @@ class Driver(Generic[StateT]):
             return
         caused = self._caused
         step, bridge, perform = self.core.step, self.core.bridge, self.perform
-        put_client = self.client.put
+        put_client, put_stream = self.client.put, self.client.put_all
         # One reading of the clock serves all events of a read: nothing waits in between.
         now_s = trio.current_time()
         self._is_stepping = True
         try:
             for event in news:
                 for effect in step(bridge, now_s, event):
-                    # Most effects pass an agent's chunk on; they need no dispatch.
-                    if type(effect) is ToClient:
+                    # Most effects pass a line on; they need no dispatch.
+                    if type(effect) is StreamToClient:
+                        put_stream(effect.lines)
+                    elif type(effect) is ToClient:
                         put_client(effect.line)
+                    elif type(effect) is ToAgent:
+                        self._to_agent(effect.line)
                     else:
                         perform(effect)
                 while caused:
@@ -210,6 +224,8 @@ class Driver(Generic[StateT]):
         match effect:
             case ToClient(line):
                 self.client.put(line)
+            case StreamToClient(lines):
+                self.client.put_all(lines)
             case ToAgent(line):
                 self._to_agent(line)
             case Persist(token=token):

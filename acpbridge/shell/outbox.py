@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trio.abc import SendStream
 
 _NO_DESCRIPTOR = -1
@@ -53,6 +55,14 @@ class Outbox:
             return
         self._lines.append(line)
         self.waiting_bytes += len(line) + 1
+
+    def put_all(self, lines: Sequence[bytes]) -> None:
+        """Queue several lines, as `put` does each."""
+        if self.is_closed or self._is_ending:
+            self.dropped_lines += len(lines)
+            return
+        self._lines.extend(lines)
+        self.waiting_bytes += sum(map(len, lines)) + len(lines)
 
     def flush(self) -> None:
         """Have what was put written: at once as far as the pipe takes it, the rest soon.

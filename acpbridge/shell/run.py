@@ -25,7 +25,7 @@ from acpbridge.shell.driver import Core, Driver
 from acpbridge.shell.notes import Notes, Sink
 from acpbridge.shell.outbox import Outbox
 from acpbridge.shell.record import TapeRecorder
-from acpbridge.shell.stdio import READ_BYTES, check_stdio, hung_up, own_stdio
+from acpbridge.shell.stdio import check_stdio, hung_up, own_stdio, receive
 from acpbridge.store.state_dir import prepare_state_dir
 from acpbridge.wire.lines import LineDecoder
 
@@ -277,7 +277,7 @@ async def _read(stdin: ReceiveStream) -> bytes | bytearray:
     Node connects its children by sockets: one that is killed over our unread output resets them.
     """
     try:
-        return await stdin.receive_some(READ_BYTES)
+        return await receive(stdin)
     except trio.BrokenResourceError:
         return b""
 

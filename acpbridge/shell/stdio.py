@@ -20,7 +20,9 @@ from acpbridge.errors import UsageFault
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-READ_BYTES = 256 * 1024
+    from trio.abc import ReceiveStream
+
+READ_BYTES = 64 * 1024
 """What one read asks for; a pipe gives at most what it holds, 64 KiB by default."""
 
 
@@ -43,6 +45,39 @@ def check_stdio() -> None:
         os.fstat(2)
     except OSError:
         os.open(os.devnull, os.O_WRONLY)
+
+
+async def receive(stream: ReceiveStream) -> bytes | bytearray:
+    """What one read brings, empty at the end.
+
+    Waits and then reads. trio's own way, to try, to wait and to try again, costs one more turn of
+    its scheduler where each frame is the answer to another: a sixth of a round trip.
+
+    Raises:
+        trio.BrokenResourceError: The peer has reset the connection.
+        trio.ClosedResourceError: The stream was closed from here.
+    """
+    if isinstance(stream, trio.lowlevel.FdStream):
+        # No file can be waited for; trio reads it.
+        with suppress(PermissionError):
+            return await _receive_ready(stream.fileno())
+    return await stream.receive_some(READ_BYTES)
+
+
+async def _receive_ready(fd: int) -> bytes:
+    if fd < 0:
+        raise trio.ClosedResourceError("the stream was closed")
+    while True:
+        await trio.lowlevel.wait_readable(fd)
+        try:
+            return os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            # Another reader of the same open file was faster.
+            continue
+        except PermissionError:
+            raise
+        except OSError as error:
+            raise trio.BrokenResourceError(f"cannot read: {error}") from error
 
 
 async def hung_up(fd: int) -> None:

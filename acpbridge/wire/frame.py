@@ -21,9 +21,6 @@ __all__ = ["NO_ID", "NULL_ID", "Frame", "Kind", "Malformed", "RpcId", "peek", "s
 MALFORMED_BYTES_MAX = 2 * 1024
 """What is kept of a malformed line, for the log."""
 
-_NAMES = (b'"id"', b'"method"', b'"sessionId"')
-"""Names that a client's line must not have twice (R26), as they are written without escapes."""
-
 _ID = re.compile(rb'"id"[ \t\n\r]*+:[ \t\n\r]*+("[^"\\]*+"|[^ \t\n\r",{}\[\]]++)')
 """The only `"id"` of a line that has one at top level, with a value that needs no scanner."""
 
@@ -52,8 +49,8 @@ class Frame:
     """`params.update.sessionUpdate` of a session/update, else empty."""
     plain: bool
     """Whether a learned shape told all this: a non-empty text chunk, not parsed (see `shapes`)."""
-    text_at: int
-    """Where the text begins in `raw` if `plain`, else 0; it ends at the next double quote."""
+    known_text: str
+    """The text if `plain`, else empty."""
     _body: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
@@ -91,7 +88,7 @@ class Frame:
     def text(self) -> str:
         """The text of an update with a text content, else empty. No parser runs if `plain`."""
         if self.plain:
-            return self.raw[self.text_at : self.raw.index(b'"', self.text_at)].decode("utf-8")
+            return self.known_text
         text = _object(self.update.get("content")).get("text")
         return text if isinstance(text, str) else ""
 
@@ -160,7 +157,9 @@ def _ambiguity(line: bytes) -> str:
         return too_deep(NESTING_MAX)
     # A name can be doubled only where its bytes are, or where an escape may spell it; a walk
     # over all members costs ten times as much as these searches.
-    if b"\\u" not in line and all(line.count(name) <= 1 for name in _NAMES):
+    count = line.count
+    is_once = count(b'"id"') < 2 and count(b'"method"') < 2 and count(b'"sessionId"') < 2
+    if is_once and b"\\u" not in line:
         return ""
     seen: set[str] = set()
     for name, _, value in walk(line, 0):
@@ -201,9 +200,9 @@ def _read(line: bytes, body: dict[str, Any], *, strict: bool) -> Frame | Malform
     if error is not None or ("error" in body and "result" not in body):
         if has_id or strict:
             # Clients report a line that they could not read without id or with a null one.
-            return Frame(line, Kind.ERROR, "", _id(line, has_id), "", "", False, 0, body)
+            return Frame(line, Kind.ERROR, "", _id(line, has_id), "", "", False, "", body)
     elif "result" in body and has_id:
-        return Frame(line, Kind.RESPONSE, "", _id(line, has_id), "", "", False, 0, body)
+        return Frame(line, Kind.RESPONSE, "", _id(line, has_id), "", "", False, "", body)
     return _refused(
         line,
         "the message has no method and is no response: send a method, or an id with a result",
@@ -227,7 +226,7 @@ def _call(line: bytes, body: dict[str, Any], method: str, *, has_id: bool) -> Fr
         session if isinstance(session, str) else "",
         variant,
         False,
-        0,
+        "",
         body,
     )
 
@@ -236,6 +235,11 @@ def _id(line: bytes, has_id: bool) -> RpcId:
     """Return the bytes of the top-level id; of a doubled one the last, as parsers do."""
     if not has_id:
         return NO_ID
+    if line.count(b'"id"') == 1 and b"\\u" not in line:
+        # No other name and no escape: these bytes are the member, wherever they stand.
+        found = _ID.search(line)
+        if found is not None:
+            return RpcId(found[1])
     rpc_id = NO_ID
     for name, _, value in walk(line, 0):
         if name == "id" and value is not None:

@@ -1,11 +1,14 @@
 """The fast path: know a text chunk by its first and last bytes.
 
 The rule of this module: a learned shape must say exactly what the parser would say. A shape is a
-line that was parsed, cut open at its text; putting another text of plain characters between the
-same two halves gives JSON that differs in that text alone.
+line that was parsed, cut open at its text; putting the string of another text between the same two
+halves gives JSON that differs in that text alone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import orjson
 from attrs import frozen
@@ -13,6 +16,7 @@ from attrs import frozen
 from acpbridge.wire.acp import AGENT_MESSAGE_CHUNK, AGENT_THOUGHT_CHUNK, SESSION_UPDATE
 from acpbridge.wire.frame import Frame, Kind, Malformed, peek
 from acpbridge.wire.ids import NO_ID
+from acpbridge.wire.lines import Oversize
 from acpbridge.wire.scan import find_unique
 
 SHAPES_MAX = 8
@@ -21,6 +25,8 @@ SHAPES_MAX = 8
 _LEARNED = (AGENT_MESSAGE_CHUNK, AGENT_THOUGHT_CHUNK)
 _NOTIFICATION = Kind.NOTIFICATION
 _TEXT_PATH = ("params", "update", "content", "text")
+
+_ONLY_STRINGS = {str}
 
 LEARN_REST_LINES = 32
 """Chunks that pass unlearned after a search in vain, and after each one once all places are taken:
@@ -34,9 +40,28 @@ class _Shape:
     """The line up to and including the opening quote of the text."""
     suffix: bytes
     """The line from the closing quote of the text on."""
-    text_at: int
     session: str
     variant: str
+
+
+@frozen(eq=False)
+class Chunks:
+    """Text chunks of one shape in a row: none is empty, and no parser need see them."""
+
+    session: str
+    variant: str
+    lines: Sequence[bytes]
+    """The lines as received, without their ends."""
+    texts: Sequence[str]
+    """The text of each line."""
+
+    def frame(self, at: int) -> Frame:
+        """The frame of the line at this place."""
+        return _plain(self.lines[at], self.session, self.variant, self.texts[at])
+
+
+def _plain(line: bytes, session: str, variant: str, text: str) -> Frame:
+    return Frame(line, _NOTIFICATION, SESSION_UPDATE, NO_ID, session, variant, True, text)
 
 
 class Shapes:
@@ -46,37 +71,36 @@ class Shapes:
         self._shapes: list[_Shape] = []
         self._rest_lines = 0
 
+    def look(
+        self, items: Sequence[bytes | Oversize]
+    ) -> Iterator[Frame | Malformed | Oversize | Chunks]:
+        """Say what the lines of one read are, in order; chunks in a row come as one."""
+        at, end = 0, len(items)
+        while at < end:
+            item = items[at]
+            if not isinstance(item, bytes):
+                yield item
+                at += 1
+                continue
+            shape = next((shape for shape in self._shapes if _fits(shape, item)), None)
+            lines = [item] if shape is None else _run(shape, items, at)
+            texts = _texts(shape, lines) if shape is not None and len(lines) > 1 else []
+            if shape is not None and texts:
+                self._to_front(shape)
+                yield Chunks(shape.session, shape.variant, lines, texts)
+            else:
+                for line in lines:
+                    yield self.peek(line)
+            at += len(lines)
+
     def peek(self, line: bytes) -> Frame | Malformed:
         """Return what the agent's line is: by a learned shape, else by a parser."""
-        shapes = self._shapes
-        for shape in shapes:
-            if not (line.startswith(shape.prefix) and line.endswith(shape.suffix)):
-                continue
-            text_at, end = shape.text_at, len(line) - len(shape.suffix)
-            try:
-                # The text with its quotes. orjson refuses an inner quote, a control byte and what
-                # is no UTF-8, three times as fast as a regular expression finds them; where the
-                # two halves overlap, what is cut out is no string.
-                text = orjson.loads(line[text_at - 1 : end + 1])
-            except orjson.JSONDecodeError:
-                continue
-            # An escape or a character of several bytes makes the text shorter than its bytes.
-            if text and (len(text) == end - text_at or line.find(b"\\", text_at, end) < 0):
-                if shape is not shapes[0]:
-                    shapes.remove(shape)
-                    shapes.insert(0, shape)
-                return Frame(
-                    line,
-                    _NOTIFICATION,
-                    SESSION_UPDATE,
-                    NO_ID,
-                    shape.session,
-                    shape.variant,
-                    True,
-                    text_at,
-                )
-            # The shape is right and the text is not plain: there is nothing to learn.
-            return peek(line, strict=False)
+        for shape in self._shapes:
+            # The halves of one shape may fit the lines of another: its text then is no string.
+            texts = _texts(shape, [line]) if _fits(shape, line) else []
+            if texts:
+                self._to_front(shape)
+                return _plain(line, shape.session, shape.variant, texts[0])
         frame = peek(line, strict=False)
         if isinstance(frame, Frame) and frame.variant in _LEARNED and frame.kind is _NOTIFICATION:
             if self._rest_lines:
@@ -84,6 +108,12 @@ class Shapes:
             else:
                 self._learn(frame)
         return frame
+
+    def _to_front(self, shape: _Shape) -> None:
+        shapes = self._shapes
+        if shape is not shapes[0]:
+            shapes.remove(shape)
+            shapes.insert(0, shape)
 
     def _learn(self, frame: Frame) -> None:
         """Keep the shape of this chunk if its text is plain and no reader could see another."""
@@ -102,10 +132,41 @@ class Shapes:
         if span is None or line[span[0] : span[1]] != token:
             self._rest_lines = LEARN_REST_LINES
             return
-        shape = _Shape(
-            line[: span[0] + 1], line[span[1] - 1 :], span[0] + 1, frame.session, frame.variant
-        )
+        shape = _Shape(line[: span[0] + 1], line[span[1] - 1 :], frame.session, frame.variant)
         self._shapes.insert(0, shape)
         del self._shapes[SHAPES_MAX:]
         if len(self._shapes) == SHAPES_MAX:
             self._rest_lines = LEARN_REST_LINES
+
+
+def _fits(shape: _Shape, line: bytes) -> bool:
+    return line.startswith(shape.prefix) and line.endswith(shape.suffix)
+
+
+def _run(shape: _Shape, items: Sequence[bytes | Oversize], at: int) -> list[bytes]:
+    """The lines in a row from this place on that have the shape's halves."""
+    prefix, suffix = shape.prefix, shape.suffix
+    lines: list[bytes] = []
+    for line in islice(items, at, None):
+        if not isinstance(line, bytes) or not line.startswith(prefix) or not line.endswith(suffix):
+            break
+        lines.append(line)
+    return lines
+
+
+def _texts(shape: _Shape, lines: Sequence[bytes]) -> list[str]:
+    """The texts between the shape's halves; none where one of them is not a string, or empty.
+
+    All are parsed at once, as an array. What is cut out begins with a quote, so it is at least one
+    string; the line feed between two of them, which JSON forbids in a string, keeps them from being
+    one. So where nothing but strings is found, and no more than lines, each line had just one.
+    """
+    begin, cut = len(shape.prefix) - 1, len(shape.suffix) - 1
+    try:
+        found = orjson.loads(
+            b"[%b]" % b"\n,".join([line[begin : len(line) - cut] for line in lines])
+        )
+    except orjson.JSONDecodeError:
+        return []
+    is_exact = len(found) == len(lines) and set(map(type, found)) == _ONLY_STRINGS
+    return found if is_exact and all(found) else []

@@ -20,6 +20,7 @@ from acpbridge.core.effects import (
     Persist,
     StartAgent,
     StopAgent,
+    StreamToClient,
     ToAgent,
     ToClient,
 )
@@ -29,6 +30,7 @@ from acpbridge.core.events import (
     AgentLeft,
     AgentSent,
     AgentStarted,
+    AgentStreamed,
     ClientClosed,
     ClientGarbled,
     ClientSent,
@@ -41,8 +43,9 @@ from acpbridge.core.events import (
 )
 from acpbridge.core.policy import Policy
 from acpbridge.profiles import AgentProfile, ClientProfile, agent_named, client_named
-from acpbridge.wire.frame import Frame, peek
-from acpbridge.wire.shapes import Shapes
+from acpbridge.wire.frame import Frame, Malformed, peek
+from acpbridge.wire.lines import Oversize
+from acpbridge.wire.shapes import Chunks, Shapes
 
 Json = dict[str, Any]
 
@@ -60,6 +63,13 @@ def dumps(frame: Json | bytes) -> bytes:
     if isinstance(frame, bytes):
         return frame
     return json.dumps(frame, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def agent_news(run: int, look: Frame | Malformed | Oversize | Chunks) -> Event:
+    """What a look at the agent's lines is for the core."""
+    if isinstance(look, Chunks):
+        return AgentStreamed(run, look)
+    return AgentSent(run, look) if isinstance(look, Frame) else AgentGarbled(run, look)
 
 
 class Talk:
@@ -122,12 +132,15 @@ class Talk:
 
     def agent(self, *frames: Json | bytes) -> None:
         """The agent of the current run writes frames, in one read."""
-        for frame in frames:
-            line = dumps(frame)
+        lines = [dumps(frame) for frame in frames]
+        for line in lines:
             self.dialogue.append(f"{self.now:9.3f} agent> {line.decode(errors='replace')}")
-            seen = self.shapes.peek(line) if self.shaped else peek(line, strict=False)
-            run = self.bridge.run
-            self.feed(AgentSent(run, seen) if isinstance(seen, Frame) else AgentGarbled(run, seen))
+        if self.shaped:
+            looks = self.shapes.look(lines)
+        else:
+            looks = (peek(line, strict=False) for line in lines)
+        for seen in looks:
+            self.feed(agent_news(self.bridge.run, seen))
 
     def wait(self, seconds: float) -> None:
         """Let time pass; timers fire in the order in which they run out."""
@@ -225,6 +238,9 @@ class Talk:
             case ToClient(line=line):
                 self.dialogue.append(f"{self.now:9.3f} client< {line.decode(errors='replace')}")
                 self.client_lines.append(line)
+            case StreamToClient(lines=lines):
+                for line in lines:
+                    self._do(ToClient(line))
             case ToAgent(line=line):
                 self.dialogue.append(f"{self.now:9.3f} agent< {line.decode(errors='replace')}")
                 self.agent_lines.append(line)

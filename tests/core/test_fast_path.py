@@ -13,9 +13,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acpbridge.core.events import AgentSent
+from acpbridge.core.events import AgentSent, AgentStreamed
 from acpbridge.profiles import agent_named
 from acpbridge.wire.frame import Frame
+from acpbridge.wire.shapes import Chunks
 from tests.core.as_written import AS_WRITTEN
 from tests.core.moves import MOVES, world
 from tests.core.reach import PLACES, at, forget, kinds, running
@@ -57,7 +58,7 @@ def streaming(agent: str = "hermes", client: str = "generic", **policy: Any) -> 
 def test_a_stream_takes_the_fast_path_byte_for_byte(agent: str, client: str) -> None:
     """Section 5: "an anchored prefix is enough", for Hermes with its receipt texts too."""
     talk = streaming(agent, client)
-    frames = [chunk(f"word {number} — ⏩") for number in range(10)]
+    frames = [chunk(f'word {number} — ⏩\n"') for number in range(10)]
     before_s = talk.bridge.now
     talk.wait(1.0)
     talk.agent(*frames)
@@ -74,7 +75,6 @@ def test_a_stream_takes_the_fast_path_byte_for_byte(agent: str, client: str) -> 
         chunk("⏩ Steer queued for the active turn: x"),
         chunk("No active turn — queued for the next turn. (1 queued)"),
         chunk("Queued for the next turn. (that much is the head)"),
-        chunk("with \\ an escape"),
         chunk(""),
         chunk("x", "s2"),
         usage(),
@@ -212,3 +212,42 @@ def test_any_dialogue_is_the_same_without_it(
         both.append(told(talk))
 
     assert both[0] == both[1]
+
+
+# -- chunks in a row ----------------------------------------------------------------------------
+def test_a_receipt_text_in_a_row_is_held_and_what_stands_around_it_passes() -> None:
+    """R10: the text alone is dropped once it proves to be a receipt, the rest goes on in order."""
+    talk = Talk("hermes", "generic")
+    running(talk)
+    talk.bridge.table = AS_WRITTEN
+    talk.client(prompt(2, "two"))
+    talk.agent(chunk("a"))
+    forget(talk)
+    talk.agent(chunk("b"), chunk("c"), chunk(QUEUED), chunk("d"), chunk("e"), ended(2, usage=False))
+
+    assert [dumps(chunk(text)) for text in "bcde"] == talk.client_lines
+
+
+@pytest.mark.parametrize("shaped", [True, False])
+def test_a_row_is_as_good_as_its_lines(*, shaped: bool) -> None:
+    """The same reads with and without the fast path: a receipt text among plain chunks."""
+    talk = Talk("hermes", "codeg", shaped=shaped)
+    running(talk)
+    talk.agent(chunk("a"))
+    talk.agent(*(chunk(text) for text in ("b", "c", QUEUED, "d", "e")))
+    talk.wait(1.0)
+    talk.agent(chunk("f"), chunk("g"), ended(1))
+    talk.wait(1.0)
+
+    texts = [frame["params"]["update"]["content"]["text"] for frame in talk.seen()[:-1]]
+    assert ["a", "b", "c", QUEUED, "d", "e", "f", "g"] == texts
+
+
+def test_a_row_of_another_run_is_dropped() -> None:
+    """R22: what a dead process wrote is nobody's turn any more."""
+    talk = streaming()
+    (chunks,) = talk.shapes.look([dumps(chunk("c")), dumps(chunk("d"))])
+    assert isinstance(chunks, Chunks)
+    talk.feed(AgentStreamed(talk.bridge.run - 1, chunks))
+
+    assert [] == talk.seen()

@@ -188,7 +188,7 @@ def test_configuration_adds_sentences() -> None:
     assert "queued" == added.receipt_kind("Noted as number 7.")
     assert "redirected" == added.receipt_kind("Got it")
     assert "queued" == added.receipt_kind("Queued for the next turn. (1 queued)")
-    assert {b"Noted as number ", b"Got it"} == {*added.receipt_heads} - {*HERMES.receipt_heads}
+    assert {"Noted as number ", "Got it"} == {*added.receipt_heads} - {*HERMES.receipt_heads}
     assert "" == HERMES.receipt_kind("Got it")
 
 
@@ -223,7 +223,7 @@ def test_a_pattern_s_head_is_what_every_match_begins_with(pattern: str, head: st
     """R10: too long a head would hide a receipt from the look; too short costs a look."""
     profile = AgentProfile("x", receipts_queued=(pattern,))
 
-    assert (head.encode(),) == profile.receipt_heads
+    assert (head,) == profile.receipt_heads
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_head_never_hides_a_text_that_its_pattern_takes(pattern: str, text: st
     profile = AgentProfile("x", receipts_redirected=(pattern,))
 
     assert "redirected" == profile.receipt_kind(text)
-    assert text.encode().startswith(profile.receipt_heads)
+    assert text.startswith(profile.receipt_heads)
 
 
 def test_the_first_kind_that_fits_is_taken() -> None:
@@ -253,7 +253,7 @@ def test_the_first_kind_that_fits_is_taken() -> None:
     both = AgentProfile("x", receipts_queued=("a.*",), receipts_redirected=("ab", "b"))
 
     assert ["queued", "redirected", ""] == [both.receipt_kind(text) for text in ("ab", "b", "c")]
-    assert (b"a", b"ab", b"b") == both.receipt_heads
+    assert ("a", "ab", "b") == both.receipt_heads
 
 
 # -- what the tapes show of completions ----------------------------------------------------------

@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from acpbridge.core.effects import Effect, Finish, StartAgent, StopAgent, ToAgent, ToClient
+from acpbridge.core.effects import (
+    Effect,
+    Finish,
+    StartAgent,
+    StopAgent,
+    StreamToClient,
+    ToAgent,
+    ToClient,
+)
 from acpbridge.core.events import (
     AgentExited,
     AgentSent,
+    AgentStreamed,
     ClientClosed,
     ClientSent,
     Event,
@@ -40,6 +49,8 @@ def step(bridge: Passthrough, _now_s: float, event: Event) -> Sequence[Effect]:
     match event:
         case AgentSent(frame=frame):
             return (ToClient(frame.raw),)
+        case AgentStreamed(chunks=chunks):
+            return (StreamToClient(chunks.lines),)
         case ClientSent(frame):
             return (ToAgent(frame.raw),)
         case ClientClosed() | StopAsked():

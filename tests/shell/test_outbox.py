@@ -108,6 +108,8 @@ async def test_a_broken_pipe_ends_the_outbox_and_wakes_everyone(
     outbox.put(b"late")
     outbox.flush()
     assert outbox.dropped_lines == 2
+    outbox.put_all([b"later", b"still"])
+    assert outbox.dropped_lines == 4
     assert outbox.waiting_bytes == 0
 
 

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from acpbridge.errors import UsageFault
-from acpbridge.shell.stdio import check_stdio, hung_up, own_stdio
+from acpbridge.shell.stdio import check_stdio, hung_up, own_stdio, receive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ async def exchange(given: bytes) -> bytes:
     with own_stdio() as (stdin, stdout):
         await stdout.send_all(given)
         received = b""
-        async for data in stdin:
+        while data := await receive(stdin):
             received += data
     return received
 
@@ -168,3 +168,46 @@ async def test_a_file_never_hangs_up(
         await hung_up(file.fileno())
 
     assert scope.cancelled_caught
+
+
+async def test_a_reset_connection_is_broken() -> None:
+    """Node connects its children by sockets: one that is killed over unread output resets them."""
+    ours, theirs = socket.socketpair()
+    ours.send(b"unread")
+    theirs.close()
+    async with trio.lowlevel.FdStream(ours.detach()) as stream:
+        with pytest.raises(trio.BrokenResourceError):
+            await receive(stream)
+
+
+async def test_a_stream_that_we_closed_is_not_read() -> None:
+    read, write = os.pipe()
+    stream = trio.lowlevel.FdStream(read)
+    await stream.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        await receive(stream)
+    os.close(write)
+
+
+async def test_a_read_waits_for_what_another_reader_took() -> None:
+    """Two readers of one pipe: the slower one finds it empty again."""
+    read, write = os.pipe()
+    async with (
+        trio.lowlevel.FdStream(read) as stream,
+        trio.lowlevel.FdStream(os.dup(read)) as rival,
+    ):
+        got: list[bytes] = []
+
+        async def reads(one: trio.lowlevel.FdStream) -> None:
+            got.append(bytes(await receive(one)))
+
+        async with trio.open_nursery() as readers:
+            readers.start_soon(reads, stream)
+            readers.start_soon(reads, rival)
+            await trio.testing.wait_all_tasks_blocked()
+            os.write(write, b"one")
+            await trio.testing.wait_all_tasks_blocked()
+            os.write(write, b"two")
+    os.close(write)
+
+    assert got == [b"one", b"two"]

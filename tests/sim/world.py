@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from itertools import islice
 from random import Random
 
 from acpbridge.core.bridge import begin, start, step
@@ -20,14 +21,13 @@ from acpbridge.core.effects import (
     Persist,
     StartAgent,
     StopAgent,
+    StreamToClient,
     ToAgent,
     ToClient,
 )
 from acpbridge.core.events import (
     AgentExited,
-    AgentGarbled,
     AgentLeft,
-    AgentSent,
     AgentStarted,
     ClientClosed,
     ClientGarbled,
@@ -43,7 +43,8 @@ from acpbridge.core.policy import Policy
 from acpbridge.profiles import agent_named, client_named
 from acpbridge.wire.frame import Frame, peek
 from acpbridge.wire.lines import Oversize
-from acpbridge.wire.shapes import Shapes
+from acpbridge.wire.shapes import Chunks, Shapes
+from tests.core.script import agent_news
 from tests.sim import leaks, verdicts
 from tests.sim import mix as mixes
 from tests.sim.agent import Agent
@@ -59,6 +60,11 @@ from tests.sim.violation import Violation, must
 BEGAN_S = 100.0
 REST_S = 7200.0
 """Virtual time after the last stimulus in which everything must come to rest."""
+
+
+def _over(line: bytes) -> Oversize:
+    """What the decoder makes of a line that counts as too long."""
+    return Oversize(line[: len(line) - 1], 1 << 30, line[-200:])
 
 
 class World:
@@ -167,13 +173,10 @@ class World:
             self._show("client >", line)
             self.ledger.client_fed(line)
             is_too_long = line in self.ledger.oversize
-            frame = self._over(line) if is_too_long else peek(line, strict=True)
+            if is_too_long:
+                self.say("(this line is over the limit)")
+            frame = _over(line) if is_too_long else peek(line, strict=True)
             self.feed(ClientSent(frame) if isinstance(frame, Frame) else ClientGarbled(frame))
-
-    def _over(self, line: bytes) -> Oversize:
-        """What the decoder makes of a line that counts as too long."""
-        self.say("(this line is over the limit)")
-        return Oversize(line[: len(line) - 1], 1 << 30, line[-200:])
 
     def _closing(self, why: str) -> None:
         self.toward_agent.closing = self.toward_agent.closing or why
@@ -196,16 +199,17 @@ class World:
             self.feed(StopAsked("SIGTERM"))
 
     def _agent_read(self, run: int, lines: list[bytes]) -> None:
-        for line in lines:
+        said = zip(lines, list(self.ledger.unfed), strict=False)
+        items = [_over(line) if one.too_long else line for line, one in said]
+        unread = iter(lines)
+        for look in self.shapes.look(items):
             if self._is_over():
                 return
-            self._show("            agent >", line)
-            is_too_long = self.ledger.agent_fed().too_long
-            frame = self._over(line) if is_too_long else self.shapes.peek(line)
-            if isinstance(frame, Frame):
-                self.feed(AgentSent(run, frame))
-            else:
-                self.feed(AgentGarbled(run, frame))
+            for line in islice(unread, len(look.lines) if isinstance(look, Chunks) else 1):
+                self._show("            agent >", line)
+                if self.ledger.agent_fed().too_long:
+                    self.say("(this line is over the limit)")
+            self.feed(agent_news(run, look))
 
     def _left(self, run: int) -> None:
         """A write to the process has failed; what it wrote itself still comes."""
@@ -230,6 +234,8 @@ class World:
                     self._show("client <", line)
                     self.toward_client.write(line)
                     self.to_client.write(line)
+                case StreamToClient(lines=lines):
+                    self._perform([ToClient(line) for line in lines])
                 case ToAgent(line=line):
                     self._show("            agent <", line)
                     self.toward_agent.write(line)

@@ -91,11 +91,11 @@ def test_a_message_is_known_by_its_members(
     frame = seen(line, strict=strict)
 
     assert (kind, method, id_) == (frame.kind, frame.method, frame.id)
-    assert (session, variant, False, 0) == (
+    assert (session, variant, False, "") == (
         frame.session,
         frame.variant,
         frame.plain,
-        frame.text_at,
+        frame.known_text,
     )
 
 
@@ -343,7 +343,9 @@ def test_results_and_errors_are_read() -> None:
 @pytest.mark.parametrize("raw", [b"[1]", b"no"])
 def test_a_frame_of_foreign_bytes_has_an_empty_body(raw: bytes) -> None:
     """A frame that something else than `peek` built, as a test or a journal may."""
-    assert {} == Frame(raw, Kind.NOTIFICATION, "m", RpcId(b""), "", "", plain=False, text_at=0).body
+    frame = Frame(raw, Kind.NOTIFICATION, "m", RpcId(b""), "", "", plain=False, known_text="")
+
+    assert {} == frame.body
 
 
 @given(st.binary(max_size=80) | texts() | texts(OBJECTS), st.booleans())

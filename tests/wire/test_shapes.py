@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acpbridge.wire.frame import Frame, Kind, Malformed, peek
-from acpbridge.wire.shapes import LEARN_REST_LINES, SHAPES_MAX, Shapes
+from acpbridge.wire.lines import Oversize
+from acpbridge.wire.shapes import LEARN_REST_LINES, SHAPES_MAX, Chunks, Shapes
 
 HERMES = (
     b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-%(sid)b","update":'
@@ -63,9 +65,9 @@ def check(shapes: Shapes, line: bytes) -> Frame | Malformed:
         if got.plain:
             text = json.loads(line.decode())["params"]["update"]["content"]["text"]
             assert text
-            assert line[got.text_at :].decode().startswith(text + '"')
+            assert text == got.known_text
         else:
-            assert 0 == got.text_at
+            assert not got.known_text
     return got
 
 
@@ -95,9 +97,10 @@ def test_the_second_chunk_of_a_shape_needs_no_parser(template: bytes) -> None:
         ("grüße 😀".encode(), True),
         (b"a, {b}: [c]\x7f", True),
         (b"", False),
-        (b"a\\nb", False),
-        (b"\\\\", False),
-        (b'\\"', False),
+        (b"a\\nb", True),
+        (b"\\\\", True),
+        (b'\\"', True),
+        (b"\\ud83d\\ude00", True),
         (b"\\ud83d", False),
         (b'a"b', False),
         (b"a\tb", False),
@@ -110,9 +113,7 @@ def test_the_second_chunk_of_a_shape_needs_no_parser(template: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_only_plain_text_takes_the_fast_path(
-    template: bytes, text: bytes, expected: object
-) -> None:
+def test_only_a_string_takes_the_fast_path(template: bytes, text: bytes, expected: object) -> None:
     shapes = Shapes()
     shapes.peek(chunk(template, b"1", b"1"))
     line = chunk(template, b"1", text)
@@ -233,3 +234,75 @@ def test_a_learned_shape_keeps_a_session_id_that_orjson_refuses() -> None:
     assert is_plain(got)
     assert isinstance(got, Frame)
     assert "s-\ud83d" == got.session
+
+
+# -- chunks in a row ----------------------------------------------------------------------------
+def looked_at(shapes: Shapes, items: Sequence[bytes | Oversize]) -> list[tuple[Any, ...]]:
+    """What a reader is told of each line of a read, runs taken apart."""
+    told: list[tuple[Any, ...]] = []
+    for look in shapes.look(items):
+        if isinstance(look, Chunks):
+            told += (outcome(look.frame(at)) for at in range(len(look.lines)))
+        else:
+            told.append((look,) if isinstance(look, Oversize) else outcome(look))
+    return told
+
+
+def test_chunks_in_a_row_come_as_one() -> None:
+    shapes = Shapes()
+    shapes.peek(chunk(HERMES, b"1", b"hi"))
+    lines = [chunk(HERMES, b"1", text) for text in (b"a", "ü".encode(), b"\\n", b'\\"')]
+
+    (got,) = shapes.look(lines)
+
+    assert isinstance(got, Chunks)
+    assert (lines, ["a", "ü", "\n", '"']) == (got.lines, got.texts)
+    assert ("s-1", "agent_message_chunk") == (got.session, got.variant)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param([b"a", b""], id="an empty one"),
+        pytest.param([b"a", b"\\ud83d"], id="half a character"),
+        pytest.param([b'a","b', b"c"], id="two strings"),
+        pytest.param([b'a",["b', b"c", b'd"],"e'], id="an array over lines"),
+        pytest.param([b'a",{"b":"c', b'd":1},"e'], id="an object over lines"),
+        pytest.param([b"a", b"\\"], id="an open string"),
+    ],
+)
+def test_a_row_with_a_line_that_is_no_string_is_told_line_by_line(texts: list[bytes]) -> None:
+    """One line must not lend another what makes it look whole."""
+    lines = [chunk(HERMES, b"1", text) for text in (b"x", *texts, b"y")]
+
+    assert [outcome(peek(line, strict=False)) for line in lines] == looked_at(Shapes(), lines)
+
+
+def test_a_row_ends_where_something_else_stands() -> None:
+    shapes = Shapes()
+    shapes.peek(chunk(HERMES, b"1", b"hi"))
+    too_long = Oversize(b"{", 1 << 30)
+    lines = [chunk(HERMES, b"1", b"a"), chunk(HERMES, b"1", b"b")]
+
+    first, middle, last = shapes.look([*lines, too_long, *lines])
+
+    assert isinstance(first, Chunks)
+    assert isinstance(last, Chunks)
+    assert too_long is middle
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(TEMPLATES[:3]), st.sampled_from([b"1", b"2"]), TEXTS)),
+    st.lists(st.integers(0, 40), max_size=4),
+)
+def test_whatever_comes_in_a_row_is_told_as_the_parser_tells_it(
+    parts: list[tuple[bytes, bytes, bytes]], doubled: list[int]
+) -> None:
+    shapes = Shapes()
+    for template in TEMPLATES[:3]:
+        shapes.peek(chunk(template, b"1", b"1"))
+    lines = [chunk(*part) for part in parts]
+    for at in doubled:
+        lines[at:at] = lines[at : at + 1] * 3
+
+    assert [outcome(peek(line, strict=False)) for line in lines] == looked_at(shapes, lines)

@@ -19,7 +19,7 @@ from acpbridge.wire import acp
 _RECEIPT_CHARS_MAX = 4_096
 """A longer chunk is no receipt: they quote at most a short text."""
 _PROFILES = tuple(AGENTS.values())
-_RECEIPT_HEADS = tuple(head.decode() for one in _PROFILES for head in one.receipt_heads)
+_RECEIPT_HEADS = tuple(head for one in _PROFILES for head in one.receipt_heads)
 _PLAIN_COMMANDS = frozenset(name for one in _PROFILES for name in one.plain_commands)
 _COMMANDS = frozenset(name for one in _PROFILES for name in one.commands)
 _ECHOES_WITHOUT_TEXT = frozenset(one.echo_without_text for one in _PROFILES) - {""}
