@@ -96,4 +96,7 @@ def test_the_two_commands_are_those_that_ci_runs() -> None:
     ci = (ROOT / ".ci" / "run").read_text("utf-8")
 
     assert tests.strip() in ci
-    assert main_job.strip().splitlines()[-1] in ci
+    assert main_job.strip() in ci
+    assert tests.strip() == ci.strip().splitlines()[-1]
+    for command in blocks("sh"):
+        assert not command.startswith(".ci/install &&") or command.strip() in ci
