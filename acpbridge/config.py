@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from attrs import evolve, field, fields, frozen
 
-from acpbridge.core.policy import MIB, MIDTURN, ON_DISCONNECT, Policy
+from acpbridge.core.policy import (
+    MIB,
+    MIDTURN,
+    ON_DISCONNECT,
+    ON_SILENT_RECEIPT,
+    UNDELIVERED,
+    Policy,
+)
 from acpbridge.errors import UsageFault
 from acpbridge.profiles import AGENTS, CLIENTS, AgentProfile, ClientProfile
 
@@ -54,6 +61,14 @@ class Limits:
     """The end of the agent's stderr that is kept to explain its death."""
     tape_bytes_max: int = 64 * MIB
     """Frames that wait for the tape's disk; past that the recording ends, and says so."""
+    journal: bool = True
+    """Whether prompts are durable before they are sent; false: nothing outlives the process."""
+    journal_gather_s: float = 0.05
+    """Transitions that nobody waits for gather this long for one commit of the journal."""
+    journal_days_max: float = 30.0
+    """Prompts that ended are forgotten after this many days."""
+    journal_bytes_max: int = 256 * MIB
+    """Past this size of the journal the oldest prompts that ended are forgotten first."""
 
 
 @frozen
@@ -81,7 +96,12 @@ class _Key:
     choices: tuple[str, ...] = ()
 
 
-_CHOICES = {"midturn": MIDTURN, "on_disconnect": ON_DISCONNECT}
+_CHOICES = {
+    "midturn": MIDTURN,
+    "on_disconnect": ON_DISCONNECT,
+    "undelivered": UNDELIVERED,
+    "on_silent_receipt": ON_SILENT_RECEIPT,
+}
 _OWN_KEYS = (
     _Key("agent_profile", "str", tuple(AGENTS)),
     _Key("client_profile", "str", tuple(CLIENTS)),

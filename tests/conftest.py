@@ -1,4 +1,4 @@
-"""What every test shares: how hard Hypothesis looks, and an ear for SIGHUP.
+"""What every test shares: how hard Hypothesis looks, a state directory, an ear for SIGHUP.
 
 `ci`, the default, draws the same examples on every run, so that a red run is red again; `deep`
 (HYPOTHESIS_PROFILE=deep) draws new ones, many more, by hand or at night.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 
 from hypothesis import HealthCheck, settings
 
@@ -28,6 +29,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# Bridges that tests start keep their journal here, never where the user's own one is.
+_STATE_DIR = tempfile.TemporaryDirectory(prefix="acpbridge-state-")
+os.environ.setdefault("ACPBRIDGE_STATE_DIR", _STATE_DIR.name)
 
 # A suite that nohup started would ignore it, with every process that it starts.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

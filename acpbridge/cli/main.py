@@ -16,6 +16,7 @@ import click
 from acpbridge import __version__
 from acpbridge.cli.demo import demo
 from acpbridge.cli.diagnose import diagnose
+from acpbridge.cli.prompts import prompts
 from acpbridge.cli.replay import replay
 from acpbridge.cli.shim import shim
 from acpbridge.errors import AcpBridgeError, AgentFault, UsageFault
@@ -46,6 +47,7 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(diagnose)
+main.add_command(prompts)
 main.add_command(replay)
 main.add_command(shim)
 
@@ -54,8 +56,8 @@ main.add_command(shim)
 @click.option(
     "--midturn",
     type=click.Choice(["auto", "steer", "queue", "reject"]),
-    help="What to do with a prompt that meets a running turn; this version does not steer: auto "
-    "and steer are queue.  [default: auto]",
+    help="What to do with a prompt that meets a running turn: auto puts it into the turn where the "
+    "agent can be steered, else it waits.  [default: auto]",
 )
 @click.option(
     "--restart/--no-restart",
@@ -103,7 +105,23 @@ main.add_command(shim)
     "--record", metavar="FILE", help="Write a tape of both sides, with the secrets taken out."
 )
 @click.option("--config", metavar="FILE", help="A TOML file.  [env: ACPBRIDGE_CONFIG]")
-@click.option("--state-dir", metavar="DIR", help="Checked at the start; nothing is kept in it yet.")
+@click.option(
+    "--undelivered",
+    type=click.Choice(["keep", "send"]),
+    help="What becomes of messages that an earlier bridge took and never sent: told of, or sent "
+    "before new ones.  [default: keep]",
+)
+@click.option(
+    "--on-silent-receipt",
+    type=click.Choice(["notify", "restart"]),
+    help="What to do with an agent that acknowledges a message and then shows nothing for 120 s.  "
+    "[default: notify]",
+)
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    help="Where the journal is kept.  [default: the user's state directory]",
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),

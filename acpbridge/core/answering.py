@@ -9,8 +9,10 @@ from acpbridge.core import answers, cancel, present, prompts, queue, replies
 from acpbridge.core.answers import Verdict
 from acpbridge.core.model import Bridge, Cause, Phase, Prompt, Session, Stage, Trigger, Turn
 from acpbridge.core.openings import refuse_queue
+from acpbridge.core.outgoing import gate_over
+from acpbridge.core.requests import release_steers
 from acpbridge.core.turn import complete, remember_end
-from acpbridge.core.work import watch_quiet
+from acpbridge.core.work import owner_gone, watch_quiet
 from acpbridge.wire import acp, splice
 from acpbridge.wire.frame import Frame, Kind
 
@@ -19,6 +21,19 @@ from acpbridge.wire.frame import Frame, Kind
 def answered(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The agent's response to a prompt of ours: judge it and act on the verdict."""
     assert isinstance(cause, Prompt)
+    if not cause.redirect:
+        _act(bridge, session, cause)
+        return
+    cause.redirect = False
+    session.gate_until_s = 0.0
+    bridge.disarm("gate", session)
+    _act(bridge, session, cause)
+    # What waited for this answer goes now, and a cancel behind that (R14, R16).
+    gate_over(bridge, session)
+    cancel.try_cancel(bridge, session)
+
+
+def _act(bridge: Bridge, session: Session, cause: Prompt) -> None:
     verdict = answers.judge(bridge, session, cause)
     if verdict is Verdict.BUSY:
         if queue.refused_as_busy(bridge, session, cause):
@@ -50,7 +65,7 @@ def _believe(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     if prompt.wire_id != prompt.id:
         line = splice.with_id(line, prompt.id)
     if frame.kind is Kind.ERROR:
-        present.fail(bridge, session, prompt, line, "agent-error", present.agent_words(frame))
+        present.fail(bridge, session, prompt, line, present.AGENT_ERROR, present.agent_words(frame))
     else:
         present.answer(bridge, session, prompt, line, stop)
     session.cancel_due = False
@@ -59,11 +74,13 @@ def _believe(bridge: Bridge, session: Session, prompt: Prompt) -> None:
         return
     _share(bridge, session, frame, stop)
     remember_end(bridge, session)
+    owner_gone(bridge, session)
     if session.phase is Phase.WEDGED:
         return
-    if session.at_agent:
+    if session.bound():
         session.phase = Phase.HELD
         session.turn = Turn(bridge.now, bridge.now)
+        release_steers(bridge, session)
         return
     prompts.settle(bridge, session)
 
@@ -76,7 +93,8 @@ def _note_result(
     if answers.carries_usage(result):
         bridge.usage_seen = True
     if session.phase is Phase.CANCELLING and session.cancel_unanswered:
-        session.crossed = stop != acp.CANCELLED
+        # The second cancel, for a ghost, may cross the end that the first one has brought (R19).
+        session.crossed = stop != acp.CANCELLED or session.ghost_runs
     if not prompt.command:
         # Hermes answers a command beside its turns, in a wedged or poisoned session too.
         session.cancel_unanswered = False
@@ -87,14 +105,20 @@ def _note_result(
 def _share(bridge: Bridge, session: Session, frame: Frame, stop: str) -> None:
     """R8.2: what the agent put into this turn, or drained inside it, ends with it."""
     for prompt in list(session.at_agent):
-        if prompt.stage not in (Stage.JOINED, Stage.SEGMENT):
+        if prompt.stage not in (Stage.JOINED, Stage.SEGMENT) or prompt.own_turn:
             continue
         if frame.kind is Kind.ERROR:
             text = "The turn that this message was put into ended with an error; it may have run."
             present.refuse(bridge, session, prompt, "delivery-unknown", text)
             continue
         tag = "drained" if prompt.stage is Stage.SEGMENT else "shared"
-        complete(bridge, session, prompt, tag, stop or acp.END_TURN)
+        said = {"delivery": "unproven"} if _is_unproven(prompt) else {}
+        complete(bridge, session, prompt, tag, stop or acp.END_TURN, **said)
+
+
+def _is_unproven(prompt: Prompt) -> bool:
+    """Injected, and no work since: the agent has it, and nothing shows that it was read (R14)."""
+    return prompt.steered and not prompt.worked_since_receipt
 
 
 def _bind(bridge: Bridge, session: Session, prompt: Prompt, stage: Stage) -> None:
@@ -120,6 +144,7 @@ def _bind(bridge: Bridge, session: Session, prompt: Prompt, stage: Stage) -> Non
     prompt.stage = stage
     prompt.answer = None
     bridge.persist(prompt, session, "started", f"receipt: {prompt.receipt}")
+    bridge.arm("silence", session, bridge.policy.silent_receipt_s)
     if session.turn is not None:
         session.turn.content = session.turn.marked = False
         session.turn.last_work_s = bridge.now
@@ -201,8 +226,10 @@ def _wedged_unrun(bridge: Bridge, session: Session, prompt: Prompt) -> None:
 def _leave_turn(bridge: Bridge, session: Session) -> None:
     session.turn = None
     session.cancel_due = False
+    cancel.unsent_back(bridge, session)
     for name in ("quiet", "marker", "settle", "cancel"):
         bridge.disarm(name, session)
+    release_steers(bridge, session)
 
 
 def _poisoned(bridge: Bridge, session: Session, prompt: Prompt) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import assert_never
 
-from acpbridge.core import cancel, client_side, ending, life, queue, recovery, work
+from acpbridge.core import cancel, client_side, ending, keeping, life, queue, recovery, work
 from acpbridge.core.agent_side import agent_frame, agent_garbled, release_hold
 from acpbridge.core.effects import Effect, StreamToClient, ToClient
 from acpbridge.core.events import (
@@ -24,16 +24,18 @@ from acpbridge.core.events import (
     ClientGarbled,
     ClientSent,
     Event,
+    KeyFound,
     Persisted,
     PersistFailed,
+    Recovered,
     SingleEvent,
     StopAsked,
     TimerFired,
     TimerKey,
 )
 from acpbridge.core.model import Bridge, Session, Trigger
+from acpbridge.core.outgoing import gate_over, release_behind
 from acpbridge.core.policy import Policy
-from acpbridge.core.requests import gate_over
 from acpbridge.core.table import TABLE
 from acpbridge.profiles import GENERIC_AGENT, GENERIC_CLIENT, AgentProfile, ClientProfile
 
@@ -81,6 +83,8 @@ def step(bridge: Bridge, now_s: float, event: Event) -> list[Effect]:
     bridge.now = now_s
     bridge.fast.clear()
     _take_in(bridge, event)
+    if bridge.behind:
+        release_behind(bridge)
     if bridge.waiting:
         client_side.flush_waiting(bridge)
     if bridge.settled:
@@ -129,10 +133,8 @@ def _take_in(bridge: Bridge, event: SingleEvent) -> None:
             client_side.client_frame(bridge, frame)
         case TimerFired(key=key):
             _timer(bridge, key)
-        case Persisted(token=token):
-            queue.persisted(bridge, token)
-        case PersistFailed(token=token, reason=reason):
-            queue.persist_failed(bridge, token, reason)
+        case Persisted() | PersistFailed() | Recovered() | KeyFound():
+            keeping.disk_said(bridge, event)
         case ClientGarbled(fault=fault):
             client_side.client_garbled(bridge, fault)
         case AgentGarbled(run=run, fault=garbled):
@@ -178,6 +180,7 @@ _SESSION_TIMERS: dict[str, Callable[[Bridge, Session], None]] = {
     "trail": _fires(Trigger.TRAIL),
     "wait_max": _fires(Trigger.WAIT_MAX),
     "settle": _fires(Trigger.SETTLE),
+    "steer": _fires(Trigger.SILENT),
     "revive": recovery.revive_late,
     "busy": queue.busy_over,
     "notice": queue.notice,
@@ -185,10 +188,12 @@ _SESSION_TIMERS: dict[str, Callable[[Bridge, Session], None]] = {
     "gate": gate_over,
     "hold": release_hold,
     "gap": client_side.gap_over,
+    "silence": recovery.silent,
 }
 
 _BRIDGE_TIMERS: dict[str, Callable[[Bridge], None]] = {
     "restart": life.restart_late,
+    "rest": life.rested,
     "finish": ending.finish_late,
     "undelivered": ending.forget_dropped,
 }

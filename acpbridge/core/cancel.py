@@ -16,7 +16,8 @@ from acpbridge.core.model import (
     Stage,
     Trigger,
 )
-from acpbridge.core.requests import cancel_open_asks, forward, send
+from acpbridge.core.outgoing import send
+from acpbridge.core.requests import cancel_open_asks, forward, release_steers
 from acpbridge.core.work import watch_quiet
 from acpbridge.wire import acp, codec, scan, splice
 from acpbridge.wire.frame import Frame, RpcId
@@ -39,6 +40,10 @@ def _cancel_line(session: Session) -> bytes:
 
 def drop_queue(bridge: Bridge, session: Session) -> None:
     """The session's queued prompts are answered `cancelled`, in order, and never sent."""
+    owner = session.owner()
+    unsent = (Stage.STEERING, Stage.SENDING)
+    for prompt in [one for one in session.at_agent if one.stage in unsent and one is not owner]:
+        answer_unsent(bridge, session, prompt)
     for item in [one for one in session.queue if isinstance(one, Prompt)]:
         drop_queued(bridge, session, item)
     bridge.disarm("busy", session)
@@ -50,10 +55,10 @@ def drop_queued(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     session.queue.remove(prompt)
     session.queue_bytes -= len(prompt.frame.raw)
     bridge.queue_bytes -= len(prompt.frame.raw)
-    _answer_unsent(bridge, session, prompt)
+    answer_unsent(bridge, session, prompt)
 
 
-def _answer_unsent(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+def answer_unsent(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """Nothing of it was sent: it is `cancelled`, or undelivered if the client leaves now (R20)."""
     prompt.cancelled = True
     bridge.persist(prompt, session, "cancelled", "cancelled before it was sent")
@@ -66,11 +71,13 @@ def _answer_unsent(bridge: Bridge, session: Session, prompt: Prompt) -> None:
 
 def cancel_nothing(bridge: Bridge, session: Session, cause: Cause) -> None:
     """A cancel without a turn goes nowhere: it would hit the next one (R16)."""
+    _cancel_steers(session)
     bridge.note("cancel_swallowed", session=session.id, phase=session.phase.value)
 
 
 def cancel_again(bridge: Bridge, session: Session, cause: Cause) -> None:
     """One cancel per turn is enough; a `$/cancel_request` of the prompt was none (R16, R20)."""
+    _cancel_steers(session)
     if session.request_cancelled:
         session.request_cancelled = False
         session.cancel_due = True
@@ -92,35 +99,56 @@ def cancel_running(bridge: Bridge, session: Session, cause: Cause) -> None:
 def cancel_held(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The agent has answered: what is only doubted goes out, what is bound is cancelled."""
     doubted = [one for one in session.at_agent if one.stage is Stage.DOUBTED]
-    bound = [one for one in session.at_agent if one.stage is not Stage.DOUBTED]
+    bound = [one for one in session.bound() if one not in doubted]
     for prompt in doubted:
         prompt.cancelled = True
+    _cancel_steers(session)
     if doubted:
         bridge.disarm("grace", session)
         bridge.fire(session, Trigger.GRACE)
-    if not bound:
+    # What was steered into the turn has ended with the answer that was only doubted.
+    if all(one.stage is Stage.ENDED for one in bound):
         bridge.note("cancel_swallowed", session=session.id, phase="held")
         return
     _end_held(bridge, session)
     _begin(bridge, session)
 
 
+def _cancel_steers(session: Session) -> None:
+    """What was given to the agent for a turn is cancelled with it (R15)."""
+    for prompt in session.at_agent:
+        if prompt.steered:
+            prompt.cancelled = True
+
+
 def cancel_ownerless(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The agent works by itself and the client wants it to stop."""
+    _cancel_steers(session)
     _begin(bridge, session)
+
+
+def unsent_back(bridge: Bridge, session: Session) -> None:
+    """What was about to go into this turn, or beside it, waits for its end."""
+    for prompt in list(session.at_agent):
+        if prompt.stage in (Stage.SENDING, Stage.STEERING):
+            queue.take_back(bridge, session, prompt, "its turn is being stopped")
 
 
 def _drop_unwritten(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """Its bytes have not gone and will not: the cancel is its answer, and goes nowhere else."""
-    _answer_unsent(bridge, session, prompt)
+    answer_unsent(bridge, session, prompt)
     prompts.settle_or_stay(bridge, session)
 
 
 def _end_held(bridge: Bridge, session: Session) -> None:
     """R19: what the agent holds under a receipt is answered `cancelled` at once."""
+    unsent_back(bridge, session)
     for prompt in list(session.at_agent):
         prompt.cancelled = True
         if prompt.stage not in (Stage.KEPT, Stage.JOINED, Stage.SEGMENT):
+            continue
+        if prompt.steered and not prompt.own_turn and session.owner() is not None:
+            # R15: it shares the owner's answer.
             continue
         if prompt.stage is Stage.KEPT:
             session.ghosts.append(prompt.text)
@@ -131,6 +159,7 @@ def _end_held(bridge: Bridge, session: Session) -> None:
 
 def _begin(bridge: Bridge, session: Session) -> None:
     """A turn is to be stopped: from here to its end the session is Cancelling (R18)."""
+    unsent_back(bridge, session)
     session.phase = Phase.CANCELLING
     session.muted = session.muted or bridge.client.hides_cancelled_work
     assert session.turn is not None
@@ -152,6 +181,8 @@ def try_cancel(bridge: Bridge, session: Session) -> None:
         return
     owner = session.owner()
     due_s = session.last_sent_s + bridge.agent.cancel_gap_s
+    if any(prompt.redirect and prompt.stage is Stage.WRITTEN for prompt in session.at_agent):
+        due_s = max(due_s, session.gate_until_s)
     if owner is not None and not owner.worked:
         due_s = max(due_s, owner.written_s + bridge.agent.cancel_after_s)
     if due_s > bridge.now:
@@ -168,10 +199,6 @@ def stop_ghost(bridge: Bridge, session: Session) -> None:
     """R19: a cancelled prompt runs after all: one more cancel, and nothing of it is shown."""
     session.ghost_runs = True
     session.cancel_line = _cancel_line(session)
-    owner = session.owner()
-    if owner is not None and owner.stage is Stage.SENDING:
-        # Its bytes have not gone: it waits for the end of what runs now.
-        queue.take_back(bridge, session, owner, "a cancelled prompt runs before it")
     muted = session.muted
     _begin(bridge, session)
     # Only the ghost is hidden; what else runs in this turn the client has not cancelled.
@@ -185,7 +212,7 @@ def settle_failed(bridge: Bridge, session: Session, cause: Cause) -> None:
     session.wedged_by = "settle"
     session.cancel_due = False
     session.turn = None
-    for name in ("quiet", "marker", "cancel", "grace"):
+    for name in ("quiet", "marker", "cancel", "grace", "steer"):
         bridge.disarm(name, session)
     bridge.note("session_wedged", "warning", session=session.id, why="settle")
     wait_s = bridge.policy.cancel_settle_s
@@ -195,6 +222,7 @@ def settle_failed(bridge: Bridge, session: Session, cause: Cause) -> None:
             "it may still run. The next message recovers the session."
         )
         present.refuse(bridge, session, prompt, "wedged", text)
+    release_steers(bridge, session)
     bridge.fire(session, Trigger.WANT)
 
 
@@ -220,6 +248,9 @@ def cancel_request(bridge: Bridge, frame: Frame) -> None:
     if prompt.stage is Stage.QUEUED:
         drop_queued(bridge, session, prompt)
         bridge.fire(session, Trigger.WANT)
+    elif prompt.stage is Stage.STEERING or (prompt.stage is Stage.SENDING and prompt.redirect):
+        answer_unsent(bridge, session, prompt)
+        bridge.fire(session, Trigger.WANT)
     elif prompt.stage is Stage.WRITTEN and bridge.agent.honours_cancel_request:
         _pass_to_prompt(bridge, session, prompt, splice.replace(frame.raw, span, wire_id))
     else:
@@ -231,6 +262,7 @@ def _pass_to_prompt(bridge: Bridge, session: Session, prompt: Prompt, line: byte
     """The agent honours it: its own answer ends the prompt, and the queue stays."""
     if session.phase is Phase.CANCELLING:
         return
+    unsent_back(bridge, session)
     prompt.cancelled = True
     session.request_cancelled = True
     session.phase = Phase.CANCELLING
@@ -253,7 +285,7 @@ def _prompt_of(bridge: Bridge, wire_id: RpcId) -> tuple[Session, Prompt] | None:
 def close_session(bridge: Bridge, session: Session, frame: Frame) -> None:
     """R20: session/close and session/delete are a cancel, then go through at once."""
     running = session.phase not in (Phase.IDLE, Phase.LOST, Phase.TRAILING)
-    if running or session.queue:
+    if running or session.queue or session.steer() is not None:
         cancel_session(bridge, session, None)
     no_agent_knows = session.phase is Phase.LOST and not session.reviving
     if not no_agent_knows or frame.method == acp.SESSION_DELETE:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import deque
 
 from acpbridge.core import (
+    admission,
     cancel,
     identity,
+    keeping,
     life,
     openings,
+    outgoing,
     present,
-    queue,
     replies,
     requests,
 )
@@ -32,7 +34,7 @@ def client_frame(bridge: Bridge, frame: Frame) -> None:
     elif frame.kind is Kind.NOTIFICATION:
         _notification(bridge, frame)
     elif frame.method == acp.SESSION_PROMPT and frame.session:
-        queue.admit(bridge, frame)
+        admission.admit(bridge, frame)
         _wake_agent(bridge)
     else:
         _request(bridge, frame)
@@ -41,7 +43,7 @@ def client_frame(bridge: Bridge, frame: Frame) -> None:
 def _cancel_request(bridge: Bridge, frame: Frame) -> None:
     places: list[deque[Frame] | deque[Prompt | Frame]] = [bridge.waiting]
     for session in bridge.sessions.values():
-        places += (session.waiting, session.queue)
+        places += (session.waiting, session.queue, session.steers_held)
     for place in places:
         for one in place:
             if isinstance(one, Frame) and requests.is_meant(bridge, frame, one):
@@ -66,7 +68,7 @@ def _notification(bridge: Bridge, frame: Frame) -> None:
     if not _is_up(bridge) or (session is not None and session.phase is Phase.LOST):
         _wait(bridge, session, frame)
         return
-    requests.send(bridge, session, identity.toward_agent(session, frame))
+    outgoing.send(bridge, session, identity.toward_agent(session, frame))
 
 
 def _request(bridge: Bridge, frame: Frame) -> None:
@@ -110,7 +112,9 @@ def _end(bridge: Bridge, session: Session, frame: Frame) -> None:
 
 def _load(bridge: Bridge, session: Session, frame: Frame) -> None:
     """R4: a load waits for the turn and the queue before it, in the queue's own order."""
+    keeping.recover(bridge, session)
     is_free = session.phase in (Phase.IDLE, Phase.LOST) and not session.reviving
+    is_free = is_free and session.steer() is None and not session.recovering
     if not session.queue and is_free and _is_up(bridge):
         requests.forward_load(bridge, session, frame)
         return

@@ -53,6 +53,65 @@ class Persist:
     line: bytes = b""
     """The prompt frame as the client sent it, with `accepted` only."""
     reason: str = ""
+    completion: str = ""
+    """How its end was known: response, shared, drained, marked, inferred, or an error's kind."""
+    turn: int = 0
+    """The number of its turn in this bridge, 1-based; 0 for none."""
+    trace: str = ""
+    """The turn's trace id, 12 hexadecimal digits."""
+    key: str = ""
+    """Its `promptKey`, with `accepted` only."""
+    answer: bytes = b""
+    """The JSON of its result, with `settled` only."""
+
+
+@frozen
+class PersistAlias:
+    """Remember under which id the agent knows a session from now on (R25); nobody waits."""
+
+    session: str
+    generation: int
+    agent_id: str
+
+
+@frozen
+class Recover:
+    """Look what is known of a session from before this run; answered by `Recovered`.
+
+    Prompts of runs that are proven dead become this run's to tell of, or to send.
+    """
+
+    session: str
+
+
+@frozen
+class Tell:
+    """Remember that a client was told of these kept prompts; nobody waits."""
+
+    kept: tuple[int, ...]
+    """Ids of the journal."""
+
+
+@frozen
+class Adopt:
+    """Make an undelivered prompt of an earlier run this run's own, under a number of this run.
+
+    Nobody waits: where another bridge was faster, the intent to send it fails (`PersistFailed`).
+    """
+
+    kept: int
+    """Its id in the journal."""
+    prompt: int
+    session: str
+
+
+@frozen
+class FindKey:
+    """Look for a prompt with this `promptKey`; answered by `KeyFound`."""
+
+    token: int
+    session: str
+    key: str
 
 
 @frozen
@@ -113,6 +172,11 @@ Effect: TypeAlias = (
     | StreamToClient
     | ToAgent
     | Persist
+    | PersistAlias
+    | Recover
+    | Tell
+    | Adopt
+    | FindKey
     | ArmTimer
     | DisarmTimer
     | StartAgent

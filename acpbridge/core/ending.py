@@ -40,6 +40,7 @@ def _undeliver(bridge: Bridge) -> None:
         recent = bridge.now - bridge.policy.cancel_eof_s
         for at_s, prompt in session.dropped:
             if at_s >= recent:
+                bridge.ended.pop(prompt.wire_id, None)
                 bridge.persist(prompt, session, "accepted", "undelivered: the client left")
         _refuse_undelivered(bridge, session, "The client has closed its end")
 
@@ -49,6 +50,7 @@ def _refuse_undelivered(bridge: Bridge, session: Session, why: str) -> None:
     queued = [item for item in session.queue if isinstance(item, Prompt)]
     openings.refuse_queue(bridge, session, "agent-exited", why)
     for prompt in queued:
+        bridge.ended.pop(prompt.wire_id, None)
         bridge.persist(prompt, session, "accepted", f"undelivered: {why}")
         bridge.note("undelivered", "warning", session=session.id, prompt=prompt.number)
 

@@ -104,6 +104,46 @@ class PersistFailed:
 
 
 @frozen
+class KeptPrompt:
+    """A prompt of an earlier run that nobody waits for any more, or that another run has."""
+
+    id: int
+    """Its id in the journal, for people too."""
+    state: str
+    """undelivered, unknown, settled, or any other state of the journal."""
+    words: str
+    """Its first words, for a notice."""
+    content: bytes = b""
+    """The JSON of its `params.prompt`, where it is undelivered."""
+    answer: bytes = b""
+    """The JSON of its result, where it has one."""
+    pid: int = 0
+    """The live process of another bridge that has it; 0 for none."""
+
+
+@frozen
+class Recovered:
+    """What is known of a session from before this run."""
+
+    session: str
+    kept: tuple[KeptPrompt, ...] = ()
+    """Untold or undelivered, oldest first."""
+    pid: int = 0
+    """The process of another live bridge that has prompts of this session; 0 for none."""
+    generation: int = 0
+    tip: str = ""
+    """The id by which the agent knew it last; empty where that is its own."""
+
+
+@frozen
+class KeyFound:
+    """The prompt that has the `promptKey` that `FindKey` asked for, None where there is none."""
+
+    token: int
+    prompt: KeptPrompt | None = None
+
+
+@frozen
 class TimerFired:
     """A timer that was armed and not disarmed since has run out."""
 
@@ -128,6 +168,8 @@ SingleEvent: TypeAlias = (
     | AgentExited
     | Persisted
     | PersistFailed
+    | Recovered
+    | KeyFound
     | TimerFired
     | StopAsked
 )

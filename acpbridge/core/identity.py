@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from acpbridge.core.effects import PersistAlias
 from acpbridge.core.model import Bridge, Phase, Session
 from acpbridge.core.phases import SESSION_TIMERS
 from acpbridge.profiles import AgentProfile
@@ -33,11 +34,12 @@ def _forget_idle(bridge: Bridge) -> None:
         return
     for session in bridge.sessions.values():
         open_ = session.queue or session.at_agent or session.paced or session.loading
+        known = session.recovering or session.untold
         # Only we know what an alias stands for (R25) and what a cancel has left behind (R24).
         told = session.generation or session.cancel_unanswered or session.crossed or session.ghosts
         # Its next answer may have to keep its distance from what was just shown.
         shown = bridge.now - session.shown_s < bridge.client.answer_gap_s
-        if session.phase is Phase.IDLE and not open_ and not told and not shown:
+        if session.phase is Phase.IDLE and not (open_ or known) and not told and not shown:
             forget(bridge, session)
             bridge.note("session_forgotten", session=session.id)
             return
@@ -65,6 +67,7 @@ def alias(bridge: Bridge, session: Session, agent_id: str) -> None:
     session.agent_id = agent_id
     session.generation += 1
     bridge.by_agent_id[agent_id] = session
+    bridge.out.append(PersistAlias(session.id, session.generation, agent_id))
     bridge.note(
         "session_aliased", session=session.id, agent=agent_id, generation=session.generation
     )
@@ -90,6 +93,7 @@ def learn_tip(bridge: Bridge, session: Session, holder: Any) -> None:
         session.tip = told
         session.generation += 1
         bridge.by_agent_id.setdefault(told, session)
+        bridge.out.append(PersistAlias(session.id, session.generation, told))
         bridge.note("session_rotated", session=session.id, generation=session.generation)
 
 

@@ -6,7 +6,7 @@ The decision is here, the waiting is the shell's. What a session makes of it is 
 from __future__ import annotations
 
 from acpbridge.core import agent_side, ending, openings, present, queue
-from acpbridge.core.effects import StartAgent, StopAgent
+from acpbridge.core.effects import Recover, StartAgent, StopAgent
 from acpbridge.core.model import NEVER, AgentState, Bridge, Session, Stage, Trigger
 from acpbridge.core.requests import ask, fail_pending
 from acpbridge.wire import acp
@@ -14,14 +14,42 @@ from acpbridge.wire.frame import Frame, Kind
 
 
 def start(bridge: Bridge) -> None:
-    """Start the first agent process."""
+    """Start the first agent process, and see what dead runs have left."""
+    bridge.out.append(Recover(""))
     bridge.out.append(StartAgent(bridge.run))
 
 
 def start_again(bridge: Bridge) -> None:
-    """Start another process after a death or a stop of our own."""
+    """Start another process after a death or a stop of our own, at once or after a rest.
+
+    The first death costs nothing; from the second one on a process that cannot live is not started
+    in a tight circle, and many bridges of one machine do not start together.
+    """
+    if bridge.closing or bridge.resting:
+        return
+    policy, before = bridge.policy, len(bridge.deaths) - 1
+    rest_s = min(policy.restart_first_s * 2.0 ** (before - 1), policy.restart_cap_s)
+    if before < 1 or not rest_s:
+        _start_now(bridge)
+        return
+    bridge.resting = True
+    bridge.note("agent_rests", "warning", deaths=before + 1, seconds=rest_s)
+    bridge.arm("rest", None, rest_s, policy.restart_jitter)
+    await_agent(bridge)
+
+
+def rested(bridge: Bridge) -> None:
+    """The rest before a start is over; it is started if anything still waits for it."""
+    bridge.resting = False
     if bridge.closing:
         return
+    if _is_needed(bridge):
+        _start_now(bridge)
+    else:
+        _is_back(bridge)
+
+
+def _start_now(bridge: Bridge) -> None:
     bridge.run += 1
     bridge.agent_state = AgentState.STARTING
     bridge.note("agent_restarting", "warning", run=bridge.run)
@@ -165,7 +193,8 @@ def _end_at_agent(bridge: Bridge, session: Session, reason: str) -> None:
     agent_side.release_dead(bridge, session)
     if any(one.stage is Stage.DOUBTED for one in session.at_agent):
         bridge.fire(session, Trigger.GRACE)
-    for prompt in reversed([one for one in session.at_agent if one.stage is Stage.SENDING]):
+    unsent = (Stage.SENDING, Stage.STEERING)
+    for prompt in reversed([one for one in session.at_agent if one.stage in unsent]):
         queue.take_back(bridge, session, prompt, "the agent ended before it was written")
     for prompt in list(session.at_agent):
         bridge.pending.pop(prompt.wire_id, None)
@@ -173,5 +202,4 @@ def _end_at_agent(bridge: Bridge, session: Session, reason: str) -> None:
             f"The agent ended ({reason}) while this message was with it; it may have run. "
             "Look at the conversation before you send it again."
         )
-        bridge.persist(prompt, session, "unknown", f"the agent ended: {reason}")
-        present.refuse(bridge, session, prompt, "agent-exited", text)
+        present.refuse(bridge, session, prompt, "agent-exited", text, f"the agent ended: {reason}")

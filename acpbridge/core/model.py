@@ -26,6 +26,7 @@ from acpbridge.core.effects import (
 from acpbridge.core.phases import Phase, Stage, Trigger
 from acpbridge.core.policy import Policy
 from acpbridge.core.records import NEVER, NO_ID, AgentRequest, Kept, Prompt, Turn
+from acpbridge.core.session import Session
 from acpbridge.profiles import AgentProfile, ClientProfile
 from acpbridge.wire.frame import Frame, RpcId
 
@@ -46,127 +47,6 @@ __all__ = [
     "Trigger",
     "Turn",
 ]
-
-
-@define(eq=False)
-class Session:
-    """One conversation, under the id that the client knows."""
-
-    id: str
-    agent_id: str
-    """The id that the agent knows now: the tip of the alias chain (R25)."""
-    generation: int = 0
-    phase: Phase = Phase.IDLE
-    turn: Turn | None = None
-    queue: deque[Prompt | Frame] = field(factory=deque)
-    """Prompts, and loads or resumes that wait among them, in the order of arrival."""
-    queue_bytes: int = 0
-    at_agent: list[Prompt] = field(factory=list)
-    """Prompts of ours that the agent has and that are not answered, in the order of writing."""
-    ghosts: list[str] = field(factory=list)
-    """Texts of cancelled prompts that the agent may still run (R19)."""
-    ghost_runs: bool = False
-    """What runs is a cancelled prompt: nothing of it is shown (R19)."""
-
-    loading: int = 0
-    """Open load and resume requests of this session."""
-    resuming: int = 0
-    """How many of those are resumes, which must not replay."""
-    opened_until_s: float = 0.0
-    """Until then a `usage_update` may be the opening's own, whatever was written since (R9)."""
-    load_until_s: float = 0.0
-    """End of the load window; NEVER while a request is open."""
-    hold: list[Frame] = field(factory=list)
-    """Frames held behind a chunk that reads like a receipt (R10)."""
-    answered_s: float = -NEVER
-    """When the last prompt was answered by the agent."""
-    trailing_s: float = NEVER
-    answered_messages: set[str] = field(factory=set)
-    inferred: bool = False
-    """The last answer was inferred and no prompt has been written since (R9)."""
-    quiet_factor: int = 1
-
-    cancel_due: bool = False
-    """A cancel waits for its moment (R16)."""
-    cancel_line: bytes = b""
-    request_cancelled: bool = False
-    """The agent was asked by `$/cancel_request` alone to end the running prompt (R20)."""
-    cancel_sent_s: float = -NEVER
-    cancel_unanswered: bool = False
-    """A cancel was sent and no turn has been answered with a result since (R24)."""
-    crossed: bool = False
-    """The last cancel crossed its turn's end (R21)."""
-    dropped: list[tuple[float, Prompt]] = field(factory=list)
-    """Queued prompts that a cancel ended, with the time, until `cancel_eof` (R20)."""
-    last_sent_s: float = -NEVER
-    gate_until_s: float = 0.0
-    gated: deque[bytes] = field(factory=deque)
-    """Lines toward the agent that wait for the gap around a cancel."""
-
-    params: bytes = b""
-    """The params of the request that opened it, kept for a revival; memory only."""
-    known: bool = False
-    """Opened by a new, load, resume or fork that this bridge saw succeed."""
-    prompted: bool = False
-    """A prompt was written in it."""
-    fresh: bool = False
-    """Opened by new or fork and no turn of it was answered with a result (R23)."""
-    tip: str = ""
-    """The id to load after a restart, where the agent has told of a rotation (R25)."""
-    wedged_by: str = ""
-    settled: bool = False
-    """At least one turn was answered with a result, or a load has replayed content."""
-    settings: dict[str, Frame] = field(factory=dict)
-    """The last acknowledged mode, model and config requests (R23)."""
-    commands: frozenset[str] = frozenset()
-    left_ids: set[str] = field(factory=set)
-    """Ids at the agent that a recovery fork has left behind: what still comes is old (R24)."""
-    load_failed: bool = False
-    """The client's last load or resume found no session (R4, R25)."""
-    reviving: str = ""
-    """The step of a revival that is open: "", "load", "resume", "new", "fork", "settings"."""
-    revive_until_s: float = NEVER
-    """When what waits for the revival is told that it takes too long; NEVER while nothing waits."""
-    settings_open: int = 0
-    replayed: int = 0
-    """Content frames hidden inside a revival's load."""
-    waiting: deque[Frame] = field(factory=deque)
-    """Client frames that wait for the revival."""
-
-    muted: bool = False
-    """The client cancelled the last turn and its profile wants no more of it, late or not."""
-    late: Kept = field(factory=Kept)
-    """Content outside an open prompt, for the next one's stream."""
-    withheld: Kept = field(factory=Kept)
-    """Work that the client's profile never wants to see, kept for those who ask."""
-    shown_s: float = -NEVER
-    """When the last update of this session went to the client."""
-    paced: deque[tuple[RpcId, bytes]] = field(factory=deque)
-    """Responses, by wire id, that wait for the gap after the last update."""
-    paced_since_s: float = NEVER
-
-    def head(self) -> Prompt | None:
-        """The prompt at the head of the queue, unless a load or resume stands there."""
-        first = self.queue[0] if self.queue else None
-        return first if isinstance(first, Prompt) else None
-
-    def first_prompt(self) -> Prompt | None:
-        """The first prompt of the queue, whatever stands before it."""
-        return next((item for item in self.queue if isinstance(item, Prompt)), None)
-
-    def owner(self) -> Prompt | None:
-        """The first prompt of ours that is open at the agent, written or about to be."""
-        for prompt in self.at_agent:
-            if prompt.stage in (Stage.WRITTEN, Stage.SENDING):
-                return prompt
-        return None
-
-    def newest_open(self) -> Prompt | None:
-        """The last written prompt whose own response is still to come."""
-        for prompt in reversed(self.at_agent):
-            if prompt.stage is Stage.WRITTEN:
-                return prompt
-        return None
 
 
 @define(eq=False)
@@ -217,6 +97,8 @@ class Bridge:
     now: float = 0.0
     out: list[Effect] = field(factory=list)
     run: int = 1
+    resting: bool = False
+    """A dead agent is started again when its rest is over."""
     away_since_s: float = NEVER
     """Since when the agent is being started again; NEVER where it is there or not wanted."""
     agent_state: AgentState = AgentState.STARTING
@@ -246,6 +128,10 @@ class Bridge:
     more than one only where the client reuses an id that is still open (R26)."""
     client_ids: dict[RpcId, RpcId] = field(factory=dict)
     """The client's id of each open wire id."""
+    ended: dict[RpcId, tuple[Session, Prompt, str]] = field(factory=dict)
+    """Prompts, by wire id, whose response is on its way to the client, and how they ended."""
+    turns: int = 0
+    """Turns that the journal was told of."""
     early: dict[RpcId, bytes] = field(factory=dict)
     """Answers, by wire id, that wait for an older request of the same client id."""
     reserved: dict[Frame, RpcId] = field(factory=dict)
@@ -265,7 +151,11 @@ class Bridge:
     queue_bytes: int = 0
     counters: dict[str, int] = field(factory=dict)
     prompts: int = 0
+    behind: list[Session] = field(factory=list)
+    """Sessions in which lines wait behind a prompt that is on its way to the disk."""
     tokens: dict[int, tuple[Session, Prompt]] = field(factory=dict)
+    lookups: dict[int, tuple[Session, Prompt]] = field(factory=dict)
+    """Prompts whose key is looked up in the journal, by token."""
     last_token: int = 0
     last_own_id: int = 0
     closing: str = ""
@@ -301,10 +191,44 @@ class Bridge:
         """Count without a line in the log: for what may happen a million times."""
         self.counters[name] = self.counters.get(name, 0) + 1
 
-    def persist(self, prompt: Prompt, session: Session, state: str, reason: str = "") -> None:
+    def persist(
+        self,
+        prompt: Prompt,
+        session: Session,
+        state: str,
+        reason: str = "",
+        *,
+        completion: str = "",
+        answer: bytes = b"",
+    ) -> None:
         """Record a transition that nobody waits for."""
-        line = prompt.frame.raw if state == "accepted" else b""
-        self.out.append(Persist(0, prompt.number, state, session.id, line, reason))
+        is_new = state == "accepted"
+        if prompt.unasked and not prompt.recorded:
+            return
+        if not prompt.recorded and not is_new and state != "refused":
+            # The journal never had it: its key has run before, or its disk could not tell.
+            return
+        prompt.recorded = True
+        turn = session.turn if prompt in session.at_agent else None
+        if turn is not None and not turn.number:
+            self.turns += 1
+            turn.number = self.turns
+        number = turn.number if turn is not None else 0
+        self.out.append(
+            Persist(
+                token=0,
+                prompt=prompt.number,
+                state=state,
+                session=session.id,
+                line=prompt.frame.raw if is_new else b"",
+                reason=reason,
+                completion=completion,
+                turn=number,
+                trace=f"{self.nonce}{number & 0xFFFF:04x}" if number else "",
+                key=prompt.key if is_new else "",
+                answer=answer,
+            )
+        )
 
     def persist_sending(self, prompt: Prompt, session: Session) -> None:
         """Record the intent to send, and wait for the disk to have it (I8)."""

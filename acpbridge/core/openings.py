@@ -168,8 +168,9 @@ def refuse_queue(bridge: Bridge, session: Session, kind: str, why: str) -> None:
             present.refuse(bridge, session, item, kind, f"{why}; this message was not sent.")
         else:
             refuse_frame(bridge, item, kind, why)
-    while session.waiting:
-        refuse_frame(bridge, session.waiting.popleft(), kind, why)
+    for waiting in (session.waiting, session.steers_held):
+        while waiting:
+            refuse_frame(bridge, waiting.popleft(), kind, why)
 
 
 def refuse_frame(bridge: Bridge, frame: Frame, kind: str, why: str) -> None:

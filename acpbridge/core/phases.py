@@ -66,11 +66,17 @@ class Trigger(Enum):
     """A lost or wedged session is known to a live agent again."""
     UNREVIVED = "unrevived"
     """A lost or wedged session cannot be brought back."""
+    STEER = "steer"
+    """The intent to put a prompt into the running turn is durable: its bytes may go."""
+    VERDICT = "verdict"
+    """The agent says what it did with a steer: one of ours, or one that the client sent itself."""
+    SILENT = "silent"
+    """The agent has said nothing of a steer for long enough, or shown nothing of it."""
 
 
 SESSION_TIMERS = (
     "quiet", "marker", "grace", "trail", "wait_max", "settle", "revive", "busy", "notice",
-    "cancel", "gate", "hold", "gap",
+    "cancel", "gate", "hold", "gap", "steer", "silence",
 )  # fmt: skip
 """The names of a session's timers; each fires at most one trigger (`bridge.py`)."""
 
@@ -88,7 +94,11 @@ class Stage(Enum):
     KEPT = "kept"
     """Under a *queued* receipt: waits for its own echo (R10)."""
     JOINED = "joined"
-    """Under a *redirected* receipt: waits for that turn's end (R10)."""
+    """Under a *redirected* receipt, or injected: waits for that turn's end (R10, R14)."""
+    STEERING = "steering"
+    """Its intent to be put into the running turn is on the way to the disk (R14)."""
+    STEERED = "steered"
+    """At the agent as a steer: what the agent did with it is still to come (R14)."""
     SEGMENT = "segment"
     """Its echo has opened the segment that runs now (R9)."""
     ENDED = "ended"

@@ -13,6 +13,12 @@ MIB = 1024 * 1024
 MIDTURN = ("auto", "steer", "queue", "reject")
 """What to do with a prompt that meets a running turn (R2)."""
 
+UNDELIVERED = ("keep", "send")
+"""What becomes of prompts that an earlier run accepted and never sent."""
+
+ON_SILENT_RECEIPT = ("notify", "restart")
+"""What to do with an agent that acknowledged a prompt and then shows nothing (R24)."""
+
 ON_DISCONNECT = ("stop", "finish")
 """What becomes of a running turn when the client's end closes."""
 
@@ -23,12 +29,20 @@ class Policy:
 
     # -- choices ----------------------------------------------------------------------------
     midturn: str = "auto"
-    """What becomes of a prompt that meets a running turn: `auto`, `steer`, `queue` or `reject`
-    (R2)."""
+    """What becomes of a prompt that meets a running turn (R2): `auto` puts it into the turn of an
+    agent that says that it can be steered, `steer` also by the ways that only a configuration
+    names (`steer_by`), `queue` lets it wait, `reject` refuses it. A prompt's own
+    `_meta.acpbridge.midturn` goes before this."""
     restart: bool = True
     """Start a dead or wedged agent again (R23, R24)."""
     on_disconnect: str = "stop"
     """What becomes of a running turn when the client leaves: `stop` or `finish`."""
+    undelivered: str = "keep"
+    """What becomes of prompts that an earlier run accepted and never sent: `keep` tells of them,
+    `send` sends them before any new prompt of their session."""
+    on_silent_receipt: str = "notify"
+    """After `silent_receipt_s`: `notify` tells the client, `restart` starts the agent again where
+    no other session has a turn (R24)."""
     wait_notice: bool = True
     """Tell the client with one thought chunk that a prompt waits, and for what (I10)."""
 
@@ -79,6 +93,10 @@ class Policy:
     quiet_factor_max: int = 16
     """The quiet times of a session double after a wrong inference, up to this factor (R9)."""
 
+    # -- a steer ----------------------------------------------------------------------------
+    steer_answer_s: float = 10.0
+    """A steer without an answer for this long is `delivery-unknown` (R14)."""
+
     # -- cancel -----------------------------------------------------------------------------
     cancel_settle_s: float = 30.0
     """A cancelled turn must end within this time, else the session is wedged (R18)."""
@@ -88,6 +106,14 @@ class Policy:
     # -- the agent's life -------------------------------------------------------------------
     restart_max_s: float = 30.0
     """Requests wait for a restarted agent at most this long (R23)."""
+    silent_receipt_s: float = 120.0
+    """An acknowledged prompt of which nothing is seen for this long is silent (R24)."""
+    restart_first_s: float = 0.5
+    """The wait before a second start within `breaker_window_s`; it doubles with each death."""
+    restart_cap_s: float = 10.0
+    """The longest wait before a start."""
+    restart_jitter: float = 0.2
+    """The random part of that wait, as a fraction of it."""
     breaker_deaths: int = 5
     """With this many deaths in `breaker_window_s` the agent is not started again (R23)."""
     breaker_window_s: float = 600.0

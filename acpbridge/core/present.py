@@ -10,7 +10,7 @@ from collections import deque
 
 from acpbridge.core import identity, replies
 from acpbridge.core.model import Bridge, Prompt, Session, Stage
-from acpbridge.wire import acp, splice
+from acpbridge.wire import acp, scan, splice
 from acpbridge.wire.frame import Frame, Kind, RpcId
 from acpbridge.wire.ids import is_stable
 
@@ -23,6 +23,12 @@ CONTENT = OUTPUT | {acp.PLAN, acp.USER_MESSAGE_CHUNK}
 """Updates that belong to a turn; the rest is about the session and passes at any time."""
 
 NO_OUTPUT = "The agent ended its turn without any output."
+
+AGENT_ERROR = "agent-error"
+"""How a prompt ended that the agent answered with an error of its own."""
+
+_UNSENT = (Stage.QUEUED, Stage.SENDING, Stage.STEERING)
+"""Stages in which no byte of a prompt has gone to the agent."""
 
 AGENT_WORDS_MAX = 500
 """Characters of an agent's error message that are said again in a chunk."""
@@ -121,8 +127,18 @@ def say(bridge: Bridge, session: Session, text: str, variant: str) -> None:
 
 
 # -- responses to prompts -------------------------------------------------------------------
-def answer(bridge: Bridge, session: Session, prompt: Prompt, line: bytes, stop: str) -> None:
-    """Give a prompt its one response: `line` under the client's id, with stop reason `stop`."""
+def answer(
+    bridge: Bridge,
+    session: Session,
+    prompt: Prompt,
+    line: bytes,
+    stop: str,
+    completion: str = "response",
+) -> None:
+    """Give a prompt its one response: `line` under the client's id, with stop reason `stop`.
+
+    `completion` is how its end was known (R8), for the journal.
+    """
     client = bridge.client
     if stop == acp.CANCELLED and not prompt.cancelled and client.cancelled_only_if_asked:
         line = splice.with_value(line, ("result", "stopReason"), b'"end_turn"')
@@ -132,13 +148,32 @@ def answer(bridge: Bridge, session: Session, prompt: Prompt, line: bytes, stop: 
         say(
             bridge, session, "The agent ended its turn without any output.", acp.AGENT_THOUGHT_CHUNK
         )
-    _end(bridge, session, prompt)
-    _pace(bridge, session, prompt.wire_id, line)
+    if prompt.stage in _UNSENT:
+        # Whoever took it out of its queue has said why.
+        completion = stop
+    else:
+        span = scan.find(line, "result")
+        result = line[span[0] : span[1]] if span else b""
+        bridge.persist(prompt, session, "settled", completion=completion, answer=result)
+    _end(bridge, session, prompt, completion)
+    _respond_all(bridge, session, prompt, line)
 
 
-def refuse(bridge: Bridge, session: Session, prompt: Prompt, kind: str, text: str) -> None:
-    """Answer a prompt with an error of our own, as the client's profile wants it said."""
+def refuse(
+    bridge: Bridge, session: Session, prompt: Prompt, kind: str, text: str, reason: str = ""
+) -> None:
+    """Answer a prompt with an error of our own, as the client's profile wants it said.
+
+    `reason` is what the journal keeps, where that is shorter than what the client is told.
+    """
     bridge.note("prompt_refused", "warning", session=session.id, prompt=prompt.number, kind=kind)
+    # What was at the agent may have run; what was not never will.
+    state = "refused" if prompt.stage in _UNSENT else "unknown"
+    if prompt.unasked and state == "refused":
+        # Nobody asked for it now, so nobody is refused: it stays undelivered.
+        bridge.persist(prompt, session, "accepted", f"undelivered: {reason or text}")
+        prompt.recorded = False
+    bridge.persist(prompt, session, state, reason or text)
     fail(bridge, session, prompt, replies.refusal(prompt.id, kind, text), kind, text)
 
 
@@ -150,8 +185,10 @@ def fail(
         if not prompt.cancelled:
             say(bridge, session, text, acp.AGENT_MESSAGE_CHUNK)
         line = replies.completion(prompt.id, acp.END_TURN, kind=kind)
+    if kind == AGENT_ERROR:
+        bridge.persist(prompt, session, "settled", text, completion=kind)
     _end(bridge, session, prompt, kind)
-    _pace(bridge, session, prompt.wire_id, line)
+    _respond_all(bridge, session, prompt, line)
 
 
 def refuse_unread(bridge: Bridge, session: Session, id_: RpcId, kind: str, text: str) -> None:
@@ -170,15 +207,26 @@ def agent_words(frame: Frame) -> str:
     return f"The agent answered with an error: {words[:AGENT_WORDS_MAX]}"
 
 
-def _end(bridge: Bridge, session: Session, prompt: Prompt, reason: str = "") -> None:
+def _end(bridge: Bridge, session: Session, prompt: Prompt, completion: str) -> None:
     if prompt.stage in (Stage.WRITTEN, Stage.SENDING):
         bridge.running -= 1
     prompt.stage = Stage.ENDED
     prompt.answer = None
     if prompt in session.at_agent:
         session.at_agent.remove(prompt)
-    bridge.persist(prompt, session, "answered", reason)
+    bridge.ended[prompt.wire_id] = (session, prompt, completion)
     bridge.note("prompt_answered", "debug", session=session.id, prompt=prompt.number)
+
+
+def _respond_all(bridge: Bridge, session: Session, prompt: Prompt, line: bytes) -> None:
+    """Give the answer to the prompt's request, and to every one that joined it by its key."""
+    if prompt.unasked:
+        _answered(bridge, prompt.wire_id)
+    else:
+        _pace(bridge, session, prompt.wire_id, line)
+    followers, prompt.followers = prompt.followers, []
+    for wire_id in followers:
+        _pace(bridge, session, wire_id, splice.with_id(line, bridge.client_ids[wire_id]))
 
 
 def _pace(bridge: Bridge, session: Session, wire_id: RpcId, line: bytes) -> None:
@@ -210,6 +258,17 @@ def release_paced(bridge: Bridge, session: Session) -> None:
 
 
 # -- responses to any request ---------------------------------------------------------------
+def _answered(bridge: Bridge, wire_id: RpcId) -> None:
+    """Its response goes out: it has an end that its client was told.
+
+    A client that has closed its end may not read any more: what settled is kept as a result.
+    """
+    ended = bridge.ended.pop(wire_id, None)
+    if ended is not None and not bridge.client_gone:
+        session, prompt, completion = ended
+        bridge.persist(prompt, session, "answered", completion=completion)
+
+
 def take_id(bridge: Bridge, id_: RpcId) -> RpcId:
     """Open a client's request id; the wire id is the same unless that one is in use (R26)."""
     taken = id_ in bridge.open_ids or id_ in bridge.pending or id_ in bridge.client_ids
@@ -247,5 +306,6 @@ def respond(bridge: Bridge, wire_id: RpcId, line: bytes) -> None:
         first = waiting.popleft()
         del bridge.client_ids[first]
         bridge.to_client(bridge.early.pop(first))
+        _answered(bridge, first)
     if not waiting:
         del bridge.open_ids[id_]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from acpbridge.core import work
 from acpbridge.core.model import (
+    NEVER,
     AgentState,
     Bridge,
     Pending,
@@ -14,8 +16,13 @@ from acpbridge.core.model import (
     Stage,
     Trigger,
 )
+from acpbridge.core.policy import MIDTURN
+from acpbridge.core.requests import release_steers
 from acpbridge.wire import acp, codec, splice
 from acpbridge.wire.frame import Frame
+
+KEY_CHARS_MAX = 256
+"""A `promptKey` that is longer is none."""
 
 
 def made(bridge: Bridge, session: Session, frame: Frame) -> Prompt:
@@ -39,7 +46,37 @@ def made(bridge: Bridge, session: Session, frame: Frame) -> Prompt:
         text=text,
         command=command in bridge.agent.commands or command in session.commands,
         accepted_s=bridge.now,
+        midturn=_midturn(bridge, frame),
+        key=_key(bridge, frame),
     )
+
+
+def _told(frame: Frame, name: str) -> Any:
+    """What the client says to the bridge in `_meta.acpbridge`, None where it says nothing."""
+    holder: Any = frame.params
+    for step in ("_meta", "acpbridge", name):
+        holder = holder.get(step) if isinstance(holder, dict) else None
+    return holder
+
+
+def _key(bridge: Bridge, frame: Frame) -> str:
+    """Its `promptKey`: text by which the client names the message, however often it sends it."""
+    key = _told(frame, "promptKey")
+    if isinstance(key, str) and len(key) <= KEY_CHARS_MAX:
+        return key
+    if key is not None:
+        bridge.note("unusable_prompt_key", "warning", session=frame.session)
+    return ""
+
+
+def _midturn(bridge: Bridge, frame: Frame) -> str:
+    """What is to become of it where a turn runs: `_meta.acpbridge.midturn`, or the policy (R2)."""
+    holder = _told(frame, "midturn")
+    if holder in MIDTURN:
+        return str(holder)
+    if holder is not None:
+        bridge.note("unknown_midturn", "warning", session=frame.session)
+    return bridge.policy.midturn
 
 
 def _texts(blocks: Any) -> list[tuple[int, str]]:
@@ -96,13 +133,15 @@ def expect_answer(bridge: Bridge, session: Session, prompt: Prompt) -> None:
 
 def settle_or_stay(bridge: Bridge, session: Session) -> None:
     """Set the phase by what of ours is still at the agent; with nothing left, Idle and on."""
-    stages = {prompt.stage for prompt in session.at_agent}
+    stages = {prompt.stage for prompt in session.bound()}
     if Stage.WRITTEN in stages or Stage.SENDING in stages:
         if session.phase not in (Phase.CANCELLING, Phase.WEDGED):
             session.phase = Phase.RUNNING
         return
     if stages:
         session.phase = Phase.HELD
+        work.owner_gone(bridge, session)
+        release_steers(bridge, session)
         return
     settle(bridge, session)
 
@@ -115,6 +154,7 @@ def settle(bridge: Bridge, session: Session) -> None:
     bridge.settled = True
     for name in ("quiet", "marker", "settle", "trail", "wait_max", "cancel"):
         bridge.disarm(name, session)
+    release_steers(bridge, session)
     bridge.fire(session, Trigger.WANT)
 
 
@@ -122,6 +162,8 @@ def why_waiting(bridge: Bridge, session: Session, prompt: Prompt) -> str:
     """What a prompt waits for, in a sentence for people."""
     if prompt.stage is Stage.KEPT:
         return "The agent keeps this message for after its running turn; waiting for its answer."
+    if prompt.alone_s != NEVER:
+        return "The agent has taken this message; waiting for what comes of it."
     if prompt.stage is Stage.JOINED:
         return "The agent has put this message into its running turn; waiting for that turn's end."
     if bridge.agent_state not in (AgentState.FRESH, AgentState.READY):
@@ -141,6 +183,13 @@ def why_waiting(bridge: Bridge, session: Session, prompt: Prompt) -> str:
             f"The agent runs {bridge.agent.turns_max} turns at once and all are taken; "
             "this message goes to it when one ends."
         )
+    if session.paused:
+        return (
+            f"It waits because {session.paused}: choose it again, write on, or cancel, and this "
+            "message goes."
+        )
+    if session.recovering or prompt.looking:
+        return "What is recorded of this conversation is being looked up; this message goes next."
     if prompt.busy_until_s > bridge.now:
         return "The agent refuses messages as busy at the moment; trying again."
     if session.loading:

@@ -1,4 +1,4 @@
-"""A prompt arrives, waits and goes: admission, the queue's limits, the write, the refusals.
+"""A prompt waits and goes: the queue, the write, the refusals. It arrives in `admission`.
 
 Only the head of a session's queue may go, so nothing overtakes (I5); its intent to go is durable
 before its first byte (I8); it comes back to the head only where nothing can have run (I3).
@@ -6,10 +6,9 @@ before its first byte (I8); it comes back to the head only where nothing can hav
 
 from __future__ import annotations
 
-from acpbridge.core import identity, present, prompts
+from acpbridge.core import present, prompts, work
 from acpbridge.core.model import (
     NEVER,
-    AgentState,
     Bridge,
     Cause,
     Phase,
@@ -19,62 +18,10 @@ from acpbridge.core.model import (
     Trigger,
     Turn,
 )
-from acpbridge.core.requests import agent_is_up, forward_load, send
+from acpbridge.core.outgoing import send
+from acpbridge.core.requests import agent_is_up, forward_load
 from acpbridge.wire import acp, splice
 from acpbridge.wire.frame import Frame
-
-
-# -- a prompt arrives -----------------------------------------------------------------------
-def admit(bridge: Bridge, frame: Frame) -> None:
-    """Take a client's `session/prompt`: queue it, refuse it with a reason, or send it (R1)."""
-    session = identity.session_of(bridge, frame.session)
-    prompt = prompts.made(bridge, session, frame)
-    prompt.wire_id = present.take_id(bridge, frame.id)
-    refused = _refusal(bridge, session, prompt)
-    if refused is not None:
-        present.refuse(bridge, session, prompt, *refused)
-        return
-    bridge.persist(prompt, session, "accepted")
-    bridge.note("prompt_accepted", "debug", session=session.id, prompt=prompt.number)
-    session.queue.append(prompt)
-    session.queue_bytes += len(frame.raw)
-    bridge.queue_bytes += len(frame.raw)
-    present.flush_late(bridge, session)
-    bridge.fire(session, Trigger.WANT)
-    watch(bridge, session)
-
-
-def _refusal(bridge: Bridge, session: Session, prompt: Prompt) -> tuple[str, str] | None:
-    """Why a prompt cannot be taken: (kind, message), or None."""
-    policy = bridge.policy
-    size = len(prompt.frame.raw)
-    if bridge.closing or (bridge.agent_state is AgentState.DEAD and not policy.restart):
-        return "agent-exited", "The agent is not running; the message was not sent. Start it again."
-    if policy.midturn == "reject" and _is_busy(bridge, session):
-        return "busy", (
-            "The session is busy and the policy is to refuse (midturn = reject); "
-            "wait for its turn to end, or cancel it."
-        )
-    waiting = sum(isinstance(item, Prompt) for item in session.queue)
-    full = ""
-    if waiting >= policy.queue_prompts_max:
-        full = f"Messages waiting in this session: {waiting} (queue_prompts_max)"
-    elif _is_busy(bridge, session) and session.queue_bytes + size > policy.queue_bytes_max:
-        held = session.queue_bytes
-        full = f"The messages waiting in this session hold {held} bytes (queue_bytes_max)"
-    elif bridge.queue_bytes and bridge.queue_bytes + size > policy.queue_total_bytes_max:
-        held = bridge.queue_bytes
-        full = f"The messages waiting in all sessions hold {held} bytes (queue_total_bytes_max)"
-    if full:
-        return "queue-full", f"{full}; wait for one to be answered, or cancel."
-    return None
-
-
-def _is_busy(bridge: Bridge, session: Session) -> bool:
-    """Whether a turn or other prompts are in the way: not so where a session is to be revived."""
-    if session.phase in (Phase.TRAILING, Phase.OWNERLESS) and not bridge.fifo:
-        return True
-    return bool(session.queue) or session.phase in (Phase.RUNNING, Phase.HELD, Phase.CANCELLING)
 
 
 # -- it waits -------------------------------------------------------------------------------
@@ -94,10 +41,10 @@ def watch(bridge: Bridge, session: Session) -> None:
 def waiting_prompt(session: Session) -> Prompt | None:
     """The prompt that is next and for which nothing visible runs in this session."""
     for prompt in session.at_agent:
-        if prompt.stage in (Stage.KEPT, Stage.JOINED) and not prompt.worked_since_receipt:
-            return prompt
-        if not prompt.cancelled:
-            return None
+        if prompt.cancelled:
+            continue
+        waits = prompt.stage in (Stage.KEPT, Stage.JOINED) and not prompt.worked_since_receipt
+        return prompt if waits else None
     # While a response waits for its gap, the next prompt is as good as on its way.
     return None if session.paced else session.first_prompt()
 
@@ -113,19 +60,15 @@ def notice(bridge: Bridge, session: Session) -> None:
     present.say(bridge, session, reason, acp.AGENT_THOUGHT_CHUNK)
 
 
-def want_running(bridge: Bridge, session: Session, cause: Cause) -> None:
-    """WANT beside a prompt that is at the agent: it waits (I4). Steering (R14) has its place here.
-
-    Tests of tapes write at once what a client wrote; they bring a column of their own for that.
-    """
-    watch(bridge, session)
-
-
 # -- it goes --------------------------------------------------------------------------------
 def send_next(bridge: Bridge, session: Session, cause: Cause = None) -> None:
     """WANT in a session that can take a prompt: send the head of the queue (R5)."""
+    if session.steer() is not None:
+        # The agent may be about to say that it runs: the session is not Idle (R14).
+        watch(bridge, session)
+        return
     while session.queue and isinstance(session.queue[0], Frame):
-        if session.loading or bridge.closing or not agent_is_up(bridge):
+        if session.loading or session.recovering or bridge.closing or not agent_is_up(bridge):
             return
         waiting = session.queue.popleft()
         assert isinstance(waiting, Frame)
@@ -134,8 +77,9 @@ def send_next(bridge: Bridge, session: Session, cause: Cause = None) -> None:
     if head is None or not _may_go(bridge, session, head):
         watch(bridge, session)
         return
-    _unqueue(bridge, session, head)
+    unqueue(bridge, session, head)
     head.stage = Stage.SENDING
+    head.behind = session.phase in (Phase.OWNERLESS, Phase.TRAILING)
     session.at_agent.append(head)
     bridge.running += 1
     if session.turn is None:
@@ -151,6 +95,11 @@ def _may_go(bridge: Bridge, session: Session, head: Prompt) -> bool:
     if bridge.closing or not agent_is_up(bridge):
         return False
     if session.loading or session.paced or head.busy_until_s > bridge.now:
+        return False
+    if session.recovering or session.paused or head.looking:
+        return False
+    if session.steer_until_s > bridge.now:
+        work.watch_steers(bridge, session)
         return False
     if session.gate_until_s > bridge.now:
         bridge.arm("gate", session, session.gate_until_s - bridge.now)
@@ -170,7 +119,8 @@ def _has_turn(bridge: Bridge, session: Session) -> bool:
     return True
 
 
-def _unqueue(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+def unqueue(bridge: Bridge, session: Session, prompt: Prompt) -> None:
+    """Take it out of the queue, because it goes."""
     session.queue.remove(prompt)
     session.queue_bytes -= len(prompt.frame.raw)
     bridge.queue_bytes -= len(prompt.frame.raw)
@@ -179,38 +129,51 @@ def _unqueue(bridge: Bridge, session: Session, prompt: Prompt) -> None:
 def persisted(bridge: Bridge, token: int) -> None:
     """The disk has the intent to send: the bytes may go, unless the prompt was cancelled."""
     session, prompt = bridge.tokens.pop(token, (None, None))
-    if session is None or prompt is None or prompt.stage is not Stage.SENDING:
+    if session is None or prompt is None or not _is_meant(prompt, token):
         return
-    if prompt.token != token:
-        return
+    is_steer = prompt.stage is Stage.STEERING
     if bridge.closing:
         # R23: after the end was asked for nothing is sent; it never was at the agent.
         take_back(bridge, session, prompt, "undelivered: the bridge is ending")
-        prompts.settle_or_stay(bridge, session)
+        _without(bridge, session, is_steer=is_steer)
         return
     if not agent_is_up(bridge):
         # It took its leave meanwhile: the prompt returns to the queue with its end (R22).
         return
-    bridge.fire(session, Trigger.READY, prompt)
+    bridge.fire(session, Trigger.STEER if is_steer else Trigger.READY, prompt)
+
+
+def _is_meant(prompt: Prompt, token: int) -> bool:
+    """Whether the disk's answer is about the intent that this prompt waits for now."""
+    return prompt.token == token and prompt.stage in (Stage.SENDING, Stage.STEERING)
+
+
+def _without(bridge: Bridge, session: Session, *, is_steer: bool) -> None:
+    """A prompt that was about to go does not: what stands behind it may."""
+    if is_steer:
+        # The turn that it was meant for goes on, or has ended by itself.
+        bridge.settled = True
+        bridge.fire(session, Trigger.WANT)
+    else:
+        prompts.settle_or_stay(bridge, session)
 
 
 def persist_failed(bridge: Bridge, token: int, reason: str) -> None:
     """The disk refused: the prompt is refused, and the session is free again."""
     session, prompt = bridge.tokens.pop(token, (None, None))
-    if session is None or prompt is None or prompt.stage is not Stage.SENDING:
+    if session is None or prompt is None or not _is_meant(prompt, token):
         return
-    if prompt.token != token:
-        return
+    is_steer = prompt.stage is Stage.STEERING
     text = f"The message could not be recorded ({reason}), so it was not sent. Free the disk."
     present.refuse(bridge, session, prompt, "not-durable", text)
-    prompts.settle_or_stay(bridge, session)
+    _without(bridge, session, is_steer=is_steer)
 
 
 def write(bridge: Bridge, session: Session, cause: Cause) -> None:
     """READY: put the prompt's bytes on the wire, once."""
     prompt = cause
     assert isinstance(prompt, Prompt)
-    line = prompt.line
+    line = prompt.said_line or prompt.line
     if prompt.wire_id != prompt.id:
         line = splice.with_id(line, prompt.wire_id)
     if session.agent_id != session.id:
@@ -232,8 +195,14 @@ def write(bridge: Bridge, session: Session, cause: Cause) -> None:
     session.muted = session.ghost_runs = False
     prompts.expect_answer(bridge, session, prompt)
     send(bridge, session, line)
+    if prompt.redirect:
+        # Hermes: one frame, then its receipt, before any other of this session; cancel included.
+        session.gate_until_s = bridge.now + bridge.policy.steer_answer_s
     bridge.persist(prompt, session, "written")
     bridge.note("prompt_sent", "debug", session=session.id, prompt=prompt.number)
+    if session.queue:
+        # What came before these bytes were written may be put into the turn now (R1).
+        bridge.fire(session, Trigger.WANT)
 
 
 def feed_starved(bridge: Bridge) -> None:
@@ -251,22 +220,34 @@ def feed_starved(bridge: Bridge) -> None:
 
 # -- it comes back --------------------------------------------------------------------------
 def take_back(bridge: Bridge, session: Session, prompt: Prompt, reason: str) -> None:
-    """Nothing of it has run: the prompt returns to the head of the queue, durably (I3)."""
+    """Nothing of it has run: the prompt returns to the head of the queue, durably (I3).
+
+    Behind older ones that have returned before it (I5).
+    """
     if prompt.stage in (Stage.WRITTEN, Stage.SENDING):
         bridge.running -= 1
     session.at_agent.remove(prompt)
     prompt.stage = Stage.QUEUED
     prompt.answer = None
-    session.queue.appendleft(prompt)
+    prompt.may_join = prompt.redirect = False
+    prompt.said_line = b""
+    at = 0
+    while at < len(session.queue) and _is_older(session.queue[at], prompt):
+        at += 1
+    session.queue.insert(at, prompt)
     session.queue_bytes += len(prompt.frame.raw)
     bridge.queue_bytes += len(prompt.frame.raw)
     bridge.persist(prompt, session, "accepted", reason)
     bridge.note("prompt_taken_back", session=session.id, prompt=prompt.number, reason=reason)
 
 
+def _is_older(item: Prompt | Frame, prompt: Prompt) -> bool:
+    return isinstance(item, Prompt) and item.number < prompt.number
+
+
 def keep(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """The agent has it under its receipt after all: it waits for its echo again (R10)."""
-    _unqueue(bridge, session, prompt)
+    unqueue(bridge, session, prompt)
     prompt.taken_back -= 1
     prompt.stage = Stage.KEPT
     session.at_agent.append(prompt)

@@ -33,6 +33,16 @@ class Prompt:
     """The id toward the agent; the client's own unless that one is taken."""
     token: int = 0
     written_s: float = NEVER
+    key: str = ""
+    """Its `_meta.acpbridge.promptKey`."""
+    followers: list[RpcId] = field(factory=list)
+    """Wire ids of requests of the same key, which share its answer."""
+    looking: bool = False
+    """The journal is asked whether its key has run."""
+    recorded: bool = False
+    """The journal has it under its number."""
+    unasked: bool = False
+    """Undelivered by an earlier run and sent now: no request waits for its answer."""
     attempts: int = 0
     taken_back: int = 0
     busy_since_s: float = NEVER
@@ -55,6 +65,22 @@ class Prompt:
     shown: bool = False
     """Something visible reached the client since this prompt arrived."""
     noticed: bool = False
+    midturn: str = "auto"
+    """What is to become of it where a turn runs: its own wish, else the policy's (R2)."""
+    may_join: bool = False
+    """It came while a turn ran, and waits for no more than a write or a steer before it (R1)."""
+    behind: bool = False
+    """It was sent while the agent still worked by itself: whose turn runs, nobody can tell."""
+    steered: bool = False
+    """Its bytes went as a steer."""
+    redirect: bool = False
+    """It goes beside its owner as a second prompt, and has no answer yet (R14)."""
+    said_line: bytes = b""
+    """What is written in place of `line`: the same behind a command."""
+    own_turn: bool = False
+    """The steer started a turn of its own: the owner's response is not its end (R14)."""
+    alone_s: float = NEVER
+    """Since when this steer has no owner whose response could end it."""
 
 
 @define(eq=False)
@@ -63,6 +89,8 @@ class Turn:
 
     started_s: float
     last_work_s: float
+    number: int = 0
+    """1-based in this bridge, once the journal was told of it; 0 before."""
     content: bool = False
     """Content came since the last end marker."""
     marked: bool = False

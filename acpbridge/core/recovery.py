@@ -16,6 +16,7 @@ from acpbridge.core.model import (
     Pending,
     Phase,
     Session,
+    Stage,
     Trigger,
     Turn,
 )
@@ -35,13 +36,18 @@ def lose(bridge: Bridge, session: Session, cause: Cause) -> None:
     session.ghost_runs = session.request_cancelled = False
     session.ghosts.clear()
     session.gated.clear()
+    session.behind.clear()
     session.gate_until_s = 0.0
     session.left_ids.clear()
     session.loading = session.resuming = session.settings_open = 0
     session.load_until_s = 0.0
     session.revive_until_s = NEVER
+    session.steer_until_s = 0.0
+    while session.steers_held:
+        why = "The agent ended before the cancelled turn did"
+        openings.refuse_frame(bridge, session.steers_held.popleft(), "agent-exited", why)
     for name in ("quiet", "marker", "settle", "trail", "wait_max", "cancel", "grace", "hold",
-                 "gate", "revive", "busy"):  # fmt: skip
+                 "gate", "revive", "busy", "steer", "silence"):  # fmt: skip
         bridge.disarm(name, session)
     head = session.head()
     if head is not None:
@@ -52,7 +58,7 @@ def lose(bridge: Bridge, session: Session, cause: Cause) -> None:
 def revive(bridge: Bridge, session: Session, cause: Cause) -> None:
     """WANT while Lost: make a live agent know the session again (R23)."""
     queue.watch(bridge, session)
-    if bridge.closing:
+    if bridge.closing or session.recovering:
         return
     if session.reviving:
         _wait_for_revival(bridge, session)
@@ -202,10 +208,24 @@ def _setting(bridge: Bridge, session: Session | None, frame: Frame | None) -> No
     if session is None or frame is None or session.reviving != "settings":
         return
     if frame.kind is Kind.ERROR:
-        bridge.note("setting_refused", "warning", session=session.id)
+        _refused_setting(bridge, session, frame)
     session.settings_open -= 1
     if not session.settings_open:
         bridge.fire(session, Trigger.REVIVED)
+
+
+def _refused_setting(bridge: Bridge, session: Session, frame: Frame) -> None:
+    """The queue was written for another mode or model: it waits until the client has its say."""
+    bridge.note("setting_refused", "warning", session=session.id)
+    waits = session.first_prompt() is not None
+    if not waits or session.paused:
+        return
+    session.paused = "the restarted agent did not take a setting back"
+    text = (
+        f"The agent was started again and did not take a setting back. {present.agent_words(frame)}"
+        ". What waits here is not sent until you choose the setting again, write on, or cancel."
+    )
+    present.say(bridge, session, text, acp.AGENT_THOUGHT_CHUNK)
 
 
 def revived(bridge: Bridge, session: Session, cause: Cause) -> None:
@@ -254,9 +274,7 @@ def recover(bridge: Bridge, session: Session, cause: Cause) -> None:
     can_restart = bridge.policy.restart and bridge.initialized
     if can_restart and not _others_live(bridge, session):
         bridge.note("restart_for_wedge", "warning", session=session.id)
-        bridge.agent_state = AgentState.STOPPING
-        bridge.out.append(StopAgent(bridge.run, now=True))
-        life.await_agent(bridge)
+        _restart(bridge)
         return
     can_fork = isinstance(_session_capability(bridge, "fork"), dict)
     if can_fork and session.known and session.wedged_by != "fork":
@@ -294,10 +312,49 @@ def works_after_all(bridge: Bridge, session: Session, cause: Cause) -> None:
     bridge.fire(session, trigger, cause)
 
 
+def silent(bridge: Bridge, session: Session) -> None:
+    """`silent_receipt` after a receipt: where nothing was seen since, the client is told (R24).
+
+    An agent may work in silence, so it is started again only where the policy asks for that, and
+    no other session pays for it.
+    """
+    waits = [
+        one
+        for one in session.at_agent
+        if one.stage in (Stage.KEPT, Stage.JOINED)
+        and not (one.worked_since_receipt or one.cancelled)
+    ]
+    turn = session.turn
+    if bridge.closing or not waits or turn is None:
+        return
+    rest_s = turn.last_work_s + bridge.policy.silent_receipt_s - bridge.now
+    if turn.requests or rest_s > 0:
+        bridge.arm("silence", session, max(rest_s, work.REQUEST_LOOK_S))
+        return
+    bridge.note("silent_receipt", "warning", session=session.id, prompt=waits[0].number)
+    can_restart = bridge.policy.on_silent_receipt == "restart" and bridge.policy.restart
+    if can_restart and agent_is_up(bridge) and not _others_live(bridge, session):
+        _restart(bridge)
+        return
+    wait_s = bridge.policy.silent_receipt_s
+    text = (
+        f"The agent acknowledged this message and has shown nothing for {wait_s:.0f} s. It may "
+        "still be at work; cancel to give it up."
+    )
+    present.say(bridge, session, text, acp.AGENT_THOUGHT_CHUNK)
+
+
+def _restart(bridge: Bridge) -> None:
+    bridge.agent_state = AgentState.STOPPING
+    bridge.out.append(StopAgent(bridge.run, now=True))
+    life.await_agent(bridge)
+
+
 def _others_live(bridge: Bridge, session: Session) -> bool:
     """Whether a restart would cost another session or request something."""
     quiet = (Phase.IDLE, Phase.LOST, Phase.WEDGED)
-    if any(one.phase not in quiet for one in bridge.sessions.values() if one is not session):
+    others = [one for one in bridge.sessions.values() if one is not session]
+    if any(one.phase not in quiet or one.at_agent for one in others):
         return True
     return any(
         one.session != session.id and one.own is None and one.prompt is None

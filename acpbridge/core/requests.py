@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from acpbridge.core import answers, identity, openings, present, replies, work
+from acpbridge.core import answers, identity, openings, own_steers, present, replies, work
 from acpbridge.core.model import (
     NEVER,
     AgentRequest,
@@ -22,6 +22,7 @@ from acpbridge.core.model import (
     Stage,
     Trigger,
 )
+from acpbridge.core.outgoing import send
 from acpbridge.wire import acp, codec, scan, splice
 from acpbridge.wire.frame import Frame, Kind, RpcId
 
@@ -39,38 +40,15 @@ _Then: TypeAlias = Callable[[Bridge, Session | None, Frame | None], None]
 
 
 # -- toward the agent -----------------------------------------------------------------------
-def send(bridge: Bridge, session: Session | None, line: bytes) -> None:
-    """Write a line to the agent, unless the gap around a cancel holds it back (R16)."""
-    if session is not None:
-        if session.gated or session.gate_until_s > bridge.now:
-            session.gated.append(line)
-            bridge.arm("gate", session, session.gate_until_s - bridge.now)
-            return
-        session.last_sent_s = bridge.now
-    bridge.to_agent(line)
-
-
-def gate_over(bridge: Bridge, session: Session) -> None:
-    """The gap is over: what waited goes, in order, and so may the next prompt."""
-    while session.gated:
-        session.last_sent_s = bridge.now
-        bridge.to_agent(session.gated.popleft())
-    bridge.fire(session, Trigger.WANT)
-
-
 def forward(bridge: Bridge, session: Session | None, frame: Frame) -> None:
     """Pass a client's request on and remember who waits for its answer."""
     if frame.kind is Kind.NOTIFICATION:
         # One that waited among requests for the session's revival.
         send(bridge, session, identity.toward_agent(session, frame))
         return
-    wire_id = present.id_of(bridge, frame)
-    if frame.method == acp.STEERING and not bridge.steering:
-        # Hermes would answer null, which reads as success.
-        text = "This agent does not advertise steering; send a session/prompt instead."
-        line = codec.error(frame.id, acp.METHOD_NOT_FOUND, text)
-        present.respond(bridge, wire_id, line)
+    if frame.method == acp.STEERING and own_steers.kept_back(bridge, session, frame):
         return
+    wire_id = present.id_of(bridge, frame)
     bridge.pending[wire_id] = Pending(
         method=frame.method,
         id=frame.id,
@@ -79,13 +57,18 @@ def forward(bridge: Bridge, session: Session | None, frame: Frame) -> None:
     )
     if frame.method in OPENINGS:
         bridge.opening += 1
-    if frame.method == acp.STEERING and session is not None and not session.loading:
-        # A steer can start a turn: from its write on, content is no replay (tape steer-errors).
-        session.load_until_s = 0.0
+    if frame.method == acp.STEERING and session is not None:
+        own_steers.goes(bridge, session)
     line = identity.toward_agent(session, frame)
     if wire_id != frame.id:
         line = splice.with_id(line, wire_id)
     send(bridge, session, identity.without_argument_keys(bridge, frame, line))
+
+
+def release_steers(bridge: Bridge, session: Session) -> None:
+    """The cancelled turn has ended: the client's own steers that waited for that go (R16)."""
+    while session.steers_held and session.phase is not Phase.CANCELLING:
+        forward(bridge, session, session.steers_held.popleft())
 
 
 def ask(bridge: Bridge, session: Session | None, method: str, params: bytes, then: _Then) -> None:
@@ -136,6 +119,10 @@ def answered(bridge: Bridge, frame: Frame) -> None:
     session = bridge.sessions.get(pending.session)
     if session is None:
         return
+    if pending.method == acp.STEERING:
+        prompt.answer = frame
+        bridge.fire(session, Trigger.VERDICT, prompt)
+        return
     if prompt.stage is Stage.ENDED:
         _late_answer(bridge, session, frame)
         return
@@ -170,6 +157,9 @@ def _pass_answer(bridge: Bridge, pending: Pending, frame: Frame) -> None:
         line = identity.list_for_client(bridge, frame)
     elif pending.method in SETTINGS and session is not None:
         _remember_setting(session, pending, frame)
+        if frame.kind is Kind.RESPONSE and session.paused:
+            session.paused = ""
+            bridge.fire(session, Trigger.WANT)
     elif pending.method in (acp.SESSION_CLOSE, acp.SESSION_DELETE) and session is not None:
         _closed_session(bridge, session, frame)
     if bridge.client.null_as_object and pending.method in (*LOADS, *SETTINGS):
@@ -183,6 +173,8 @@ def _pass_answer(bridge: Bridge, pending: Pending, frame: Frame) -> None:
     bridge.settled = bridge.settled or bool(bridge.wedged)
     if pending.method in LOADS and session is not None:
         openings.load_over(bridge, session)
+    elif pending.method == acp.STEERING and session is not None:
+        bridge.fire(session, Trigger.VERDICT, frame)
 
 
 def _closed_session(bridge: Bridge, session: Session, frame: Frame) -> None:
@@ -190,6 +182,7 @@ def _closed_session(bridge: Bridge, session: Session, frame: Frame) -> None:
     # While it is being revived, the history that our load brings must stay hidden.
     # A load that the client sent behind its close opens the session again.
     waits = session.queue or session.waiting or session.gated or session.loading
+    waits = waits or session.steers_held
     if frame.kind is Kind.RESPONSE and not (waits or session.at_agent or session.reviving):
         present.release_paced(bridge, session)
         identity.forget(bridge, session)

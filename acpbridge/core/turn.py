@@ -16,6 +16,7 @@ from acpbridge.core.model import (
     Stage,
     Turn,
 )
+from acpbridge.core.requests import release_steers
 from acpbridge.core.work import late_after_inference, quiet_s, touch, watch_quiet
 from acpbridge.wire import acp
 from acpbridge.wire.frame import Frame
@@ -83,17 +84,22 @@ def open_ownerless(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The agent works by itself: a turn without an owner begins."""
     assert isinstance(cause, Frame)
     late_after_inference(bridge, session)
+    begin_ownerless(bridge, session)
+    if cause.variant != acp.USER_MESSAGE_CHUNK:
+        touch(bridge, session, cause)
+    watch_quiet(bridge, session)
+    if session.head() is not None:
+        wait_ownerless(bridge, session, None)
+
+
+def begin_ownerless(bridge: Bridge, session: Session) -> None:
+    """A turn without an owner begins, by work or by the agent's word."""
     bridge.disarm("trail", session)
     session.phase = Phase.OWNERLESS
     session.turn = Turn(bridge.now, bridge.now)
     session.muted = session.ghost_runs = False
     _went_on(bridge, session)
     bridge.note("ownerless_turn", session=session.id)
-    if cause.variant != acp.USER_MESSAGE_CHUNK:
-        touch(bridge, session, cause)
-    watch_quiet(bridge, session)
-    if session.head() is not None:
-        wait_ownerless(bridge, session, None)
 
 
 def open_ownerless_by_echo(bridge: Bridge, session: Session, cause: Cause) -> None:
@@ -165,16 +171,17 @@ def _ghost_over(bridge: Bridge, session: Session) -> None:
     bridge.disarm("settle", session)
     if session.owner() is not None:
         session.phase = Phase.RUNNING
-    elif session.at_agent:
+    elif session.bound():
         session.phase = Phase.HELD
     else:
         session.phase = Phase.OWNERLESS
         wait_ownerless(bridge, session, None)
+    release_steers(bridge, session)
 
 
 def _disown(bridge: Bridge, session: Session, turn: Turn) -> None:
     """The last prompt of ours in this turn has ended and the turn goes on: it is ownerless."""
-    if session.phase is not Phase.HELD or session.at_agent:
+    if session.phase is not Phase.HELD or session.bound():
         return
     session.phase = Phase.OWNERLESS
     turn.started_s = bridge.now
@@ -208,7 +215,7 @@ def end_segment(bridge: Bridge, session: Session, how: str, echoed: str) -> None
         if prompt.stage is Stage.SEGMENT:
             tag = "inferred" if how == "quiet" else "drained"
         elif prompt.stage is Stage.JOINED and not outer_open:
-            if how == "quiet" and not prompt.worked_since_receipt:
+            if not prompt.worked_since_receipt and (how == "quiet" or prompt.steered):
                 continue
             if echoed and prompt.text.startswith(echoed):
                 continue
@@ -219,20 +226,25 @@ def end_segment(bridge: Bridge, session: Session, how: str, echoed: str) -> None
 
 
 def complete(
-    bridge: Bridge, session: Session, prompt: Prompt, tag: str, stop: str = acp.END_TURN
+    bridge: Bridge,
+    session: Session,
+    prompt: Prompt,
+    tag: str,
+    stop: str = acp.END_TURN,
+    **said: str,
 ) -> None:
     """Answer a prompt whose work has ended without a response of its own (R8: 2 to 5)."""
     if tag == "inferred":
         session.inferred = True
     bridge.note("completed", session=session.id, prompt=prompt.number, completion=tag)
-    line = replies.completion(prompt.id, stop, completion=tag)
-    present.answer(bridge, session, prompt, line, stop)
+    line = replies.completion(prompt.id, stop, completion=tag, **said)
+    present.answer(bridge, session, prompt, line, stop, tag)
 
 
 def turn_over(bridge: Bridge, session: Session, how: str) -> None:
     """A turn without an owner has ended with `how`."""
     end_segment(bridge, session, how, "")
-    if session.at_agent:
+    if session.bound():
         session.phase = Phase.HELD
         session.turn = Turn(bridge.now, bridge.now)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from acpbridge.core.model import Bridge, Phase, Session, Stage, Trigger, Turn
+from acpbridge.core.model import NEVER, Bridge, Phase, Prompt, Session, Stage, Trigger, Turn
 from acpbridge.wire import acp
 from acpbridge.wire.frame import Frame
 
@@ -125,6 +125,38 @@ def _remember(bridge: Bridge, turn: Turn, frame: Frame) -> None:
         turn.tools.pop(call, None)
     elif call in turn.tools:
         turn.tools[call] = bridge.now
+
+
+def watch_steers(bridge: Bridge, session: Session) -> None:
+    """Arm the one clock of a session's steers: the first thing that one of them waits for (R14)."""
+    policy = bridge.policy
+    due_s = [session.steer_until_s] if session.steer_until_s > bridge.now else []
+    for prompt in session.at_agent:
+        if prompt.stage is Stage.STEERED:
+            due_s.append(prompt.written_s + policy.steer_answer_s)
+        elif lacks_sign(prompt):
+            due_s.append(prompt.alone_s + policy.answer_quiet_s * session.quiet_factor)
+    if due_s:
+        bridge.arm("steer", session, min(due_s) - bridge.now)
+    else:
+        bridge.disarm("steer", session)
+
+
+def lacks_sign(prompt: Prompt) -> bool:
+    """Whether the agent took it, no owner's response can end it, and no work speaks for it."""
+    taken = prompt.stage is Stage.JOINED and prompt.steered
+    return taken and prompt.alone_s != NEVER and not prompt.worked_since_receipt
+
+
+def owner_gone(bridge: Bridge, session: Session) -> None:
+    """No owner is left: what was steered and outlives it is proved by work from here on (R14)."""
+    for prompt in session.at_agent:
+        if prompt.stage is Stage.STEERED:
+            prompt.worked_since_receipt = False
+        elif prompt.steered and prompt.alone_s == NEVER:
+            prompt.alone_s = bridge.now
+            prompt.worked_since_receipt = False
+    watch_steers(bridge, session)
 
 
 def late_after_inference(bridge: Bridge, session: Session) -> None:

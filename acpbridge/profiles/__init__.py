@@ -21,6 +21,7 @@ __all__ = [
     "client_called",
     "client_named",
     "is_fifo",
+    "reaches",
 ]
 
 
@@ -60,6 +61,18 @@ def version_tuple(version: str) -> tuple[int, ...]:
     while numbers and not numbers[-1]:
         del numbers[-1]
     return tuple(numbers)
+
+
+def reaches(version: str, since: str) -> bool:
+    """Whether a version is `since` or newer, a pre-release being older than its release.
+
+    Every version reaches an empty `since`; one that cannot be read reaches no other.
+    """
+    if not since:
+        return True
+    at, asked = version_tuple(version), version_tuple(since)
+    is_early = re.match(r"v?[0-9.]+-", version) is not None
+    return at > asked or (at == asked and not is_early)
 
 
 def is_fifo(profile: AgentProfile, version: str) -> bool:

@@ -15,15 +15,20 @@ import trio
 from attrs import frozen
 
 from acpbridge.core.effects import (
+    Adopt,
     ArmTimer,
     DisarmTimer,
     Effect,
+    FindKey,
     Finish,
     Note,
     Persist,
+    PersistAlias,
+    Recover,
     StartAgent,
     StopAgent,
     StreamToClient,
+    Tell,
     ToAgent,
     ToClient,
 )
@@ -35,7 +40,9 @@ from acpbridge.core.events import (
     ClientGarbled,
     ClientSent,
     Event,
+    KeyFound,
     Persisted,
+    Recovered,
     TimerFired,
 )
 from acpbridge.shell.timers import Timers
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from random import Random
 
+    from acpbridge.shell.journaling import DiskEffect
     from acpbridge.shell.notes import Notes
     from acpbridge.shell.outbox import Outbox
     from acpbridge.wire.frame import Malformed
@@ -106,6 +114,13 @@ def _agent_news(
             yield AgentGarbled(run, look)
 
 
+class DiskDoor(Protocol):
+    """What the driver needs of the disk."""
+
+    def take(self, effect: DiskEffect, /) -> None:
+        """Queue one effect; its answer is fed later."""
+
+
 class Driver(Generic[StateT]):
     """One bridge at work.
 
@@ -116,6 +131,7 @@ class Driver(Generic[StateT]):
         notes: Where `Note` goes.
         chance: The jitter of timers.
         recorder: The tape of `--record`.
+        disk: The journal; without one what is in memory is as durable as it gets.
     """
 
     def __init__(
@@ -127,6 +143,7 @@ class Driver(Generic[StateT]):
         notes: Notes,
         chance: Random,
         recorder: Recorder | None = None,
+        disk: DiskDoor | None = None,
     ) -> None:
         self.core = core
         self._caused: deque[Event] = deque()
@@ -134,6 +151,7 @@ class Driver(Generic[StateT]):
         self._start_agent = start_agent
         self._notes = notes
         self._recorder = recorder
+        self._disk = disk
         self._shapes = Shapes()
         self.client = client
         self.agent: AgentHandle | None = None
@@ -228,10 +246,11 @@ class Driver(Generic[StateT]):
                 self.client.put_all(lines)
             case ToAgent(line):
                 self._to_agent(line)
-            case Persist(token=token):
-                # There is no disk yet: what is in memory is as durable as it gets.
-                if token:
-                    self._caused.append(Persisted(token))
+            case Persist() | PersistAlias() | Recover() | Tell() | Adopt() | FindKey():
+                if self._disk is not None:
+                    self._disk.take(effect)
+                else:
+                    self._from_memory(effect)
             case ArmTimer(key, delay_s, jitter):
                 self.timers.arm(key, delay_s, jitter)
             case DisarmTimer(key):
@@ -250,6 +269,16 @@ class Driver(Generic[StateT]):
                 self._notes.note(name, level, **fields)
             case _:
                 assert_never(effect)
+
+    def _from_memory(self, effect: DiskEffect) -> None:
+        """Without a journal nothing is known from before, and memory is as durable as it gets."""
+        match effect:
+            case Persist(token=token) if token:
+                self._caused.append(Persisted(token))
+            case Recover(session):
+                self._caused.append(Recovered(session))
+            case FindKey(token):
+                self._caused.append(KeyFound(token))
 
     def _to_agent(self, line: bytes) -> None:
         if self.agent is None:

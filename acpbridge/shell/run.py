@@ -21,12 +21,13 @@ from acpbridge.core.bridge import begin, start, step
 from acpbridge.core.events import ClientClosed, StopAsked
 from acpbridge.errors import UsageFault
 from acpbridge.shell.agent import AgentProcess
+from acpbridge.shell.disk import Disk
 from acpbridge.shell.driver import Core, Driver
 from acpbridge.shell.notes import Notes, Sink
 from acpbridge.shell.outbox import Outbox
 from acpbridge.shell.record import TapeRecorder
 from acpbridge.shell.stdio import check_stdio, hung_up, own_stdio, receive
-from acpbridge.store.state_dir import prepare_state_dir
+from acpbridge.store.state_dir import prepare_state_dir, usual_state_dir
 from acpbridge.wire.lines import LineDecoder
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from trio.abc import ReceiveStream, SendStream
 
     from acpbridge.config import Settings
+    from acpbridge.core.events import Event
+    from acpbridge.shell.journaling import Journaling
     from acpbridge.store.tape import Tape
 
 StateT = TypeVar("StateT")
@@ -54,14 +57,30 @@ def serve_stdio(settings: Settings, argv: Sequence[str]) -> int:
         AcpBridgeError: Nothing was started: a file, a directory or a stream cannot be used.
     """
     check_stdio()
-    if settings.state_dir is not None:
-        prepare_state_dir(settings.state_dir)
     nonce = secrets.token_hex(4)
+    journaling = _journaling(settings, nonce)
     bridge = start(settings.policy, settings.agent, settings.client, nonce)
-    return trio.run(run_stdio, settings, argv, Core(bridge, begin, step))
+    return trio.run(run_stdio, settings, argv, Core(bridge, begin, step), journaling)
 
 
-async def run_stdio(settings: Settings, argv: Sequence[str], core: Core[StateT]) -> int:
+def _journaling(settings: Settings, nonce: str) -> Journaling | None:
+    """The journal of this run, not opened yet: its thread does that while the agent starts."""
+    if not settings.limits.journal:
+        return None
+    from acpbridge.shell.journaling import Journaling  # noqa: PLC0415 - the tests' bridges need none
+
+    state_dir = prepare_state_dir(settings.state_dir or usual_state_dir())
+    return Journaling(
+        state_dir, nonce, settings.limits.journal_days_max, settings.limits.journal_bytes_max
+    )
+
+
+async def run_stdio(
+    settings: Settings,
+    argv: Sequence[str],
+    core: Core[StateT],
+    journaling: Journaling | None = None,
+) -> int:
     """Run one agent behind our own stdin and stdout; returns the exit code.
 
     Raises:
@@ -76,7 +95,15 @@ async def run_stdio(settings: Settings, argv: Sequence[str], core: Core[StateT])
         log = stderr if log_fd is None else Sink(log_fd, bytes_max=limits.stderr_bytes_max)
         notes = Notes(log, level=settings.log_level, is_stamped=log_fd is not None)
         async with _written({stderr, log}), _recording(tape, notes, settings) as recorder:
-            front = Front(settings, argv, core, stderr=stderr, notes=notes, recorder=recorder)
+            front = Front(
+                settings,
+                argv,
+                core,
+                stderr=stderr,
+                notes=notes,
+                recorder=recorder,
+                journaling=journaling,
+            )
             return await front.serve(stdin, stdout)
 
 
@@ -134,6 +161,7 @@ class Front(Generic[StateT]):
         stderr: Sink,
         notes: Notes,
         recorder: TapeRecorder | None,
+        journaling: Journaling | None = None,
     ) -> None:
         self._settings = settings
         self._limits = settings.limits
@@ -147,6 +175,9 @@ class Front(Generic[StateT]):
             high_bytes=self._limits.outbox_high_bytes,
             piece_bytes_max=self._limits.write_bytes_max,
         )
+        self._disk: Disk | None = None
+        if journaling is not None:
+            self._disk = Disk(journaling, feed=self._feed, notes=notes, limits=self._limits)
         self._driver = Driver(
             core,
             client=self._client,
@@ -155,7 +186,11 @@ class Front(Generic[StateT]):
             # Jitter only spreads retries; it guards nothing.
             chance=random.Random(),  # noqa: S311
             recorder=recorder,
+            disk=self._disk,
         )
+
+    def _feed(self, event: Event) -> None:
+        self._driver.feed(event)
 
     async def serve(self, stdin: ReceiveStream, stdout: SendStream) -> int:
         """Serve until the core asks to finish; then flush, end what lives, and return."""
@@ -164,6 +199,8 @@ class Front(Generic[StateT]):
             self._nursery = nursery
             await nursery.start(self._watch_signals)
             nursery.start_soon(driver.timers.run)
+            if self._disk is not None:
+                nursery.start_soon(self._disk.run)
             nursery.start_soon(self._write_client, stdout)
             driver.begin()
             nursery.start_soon(self._read_client, stdin)
@@ -172,6 +209,9 @@ class Front(Generic[StateT]):
                 await self._client.drained()
             await self._end_agents()
             nursery.cancel_scope.cancel()
+        if self._disk is not None:
+            with trio.move_on_after(self._limits.flush_max_s):
+                await self._disk.end()
         return driver.exit_code
 
     async def _end_agents(self) -> None:

@@ -88,7 +88,7 @@ def play(process: Tape) -> Replay:
 
     A moment longer than any doubt is let pass at the end. For looking only: tests share it.
     """
-    talk = Talk(profile_of(process), restart=False)
+    talk = Talk(profile_of(process), restart=False, steer_answer_s=0.0)
     talk.bridge.table = AS_WRITTEN
     replay = Replay(process, talk)
     began_s = talk.now - process.lines[0].t

@@ -117,6 +117,10 @@ class Life:
         owed = {id_: n - self.answered[id_] for id_, n in self.asked.items()}
         return {id_: n for id_, n in owed.items() if n}
 
+    def is_paused(self) -> bool:
+        """Whether a restarted agent has refused a setting, and the client had no say since."""
+        return any(one.paused for one in self.talk.bridge.sessions.values())
+
     def holds_a_receipt(self) -> bool:
         """Whether a prompt waits, visibly, for what the agent promised with a receipt (R10)."""
         sessions = self.talk.bridge.sessions.values()

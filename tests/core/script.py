@@ -12,15 +12,20 @@ from typing import Any
 
 from acpbridge.core.bridge import Bridge, begin, start, step
 from acpbridge.core.effects import (
+    Adopt,
     ArmTimer,
     DisarmTimer,
     Effect,
+    FindKey,
     Finish,
     Note,
     Persist,
+    PersistAlias,
+    Recover,
     StartAgent,
     StopAgent,
     StreamToClient,
+    Tell,
     ToAgent,
     ToClient,
 )
@@ -35,8 +40,11 @@ from acpbridge.core.events import (
     ClientGarbled,
     ClientSent,
     Event,
+    KeptPrompt,
+    KeyFound,
     Persisted,
     PersistFailed,
+    Recovered,
     StopAsked,
     TimerFired,
     TimerKey,
@@ -88,6 +96,8 @@ class Talk:
         profile = agent_named(agent) if isinstance(agent, str) else agent
         self.agent_name = profile.name
         shown = client_named(client) if isinstance(client, str) else client
+        # A death is followed by a start at once; the rest between two has tests of its own.
+        policy.setdefault("restart_first_s", 0.0)
         self.bridge: Bridge = start(Policy(**policy), profile, shown, "n0nce")
         self.now = 100.0
         self.events: deque[Event] = deque()
@@ -103,6 +113,13 @@ class Talk:
         self.agent_lines: list[bytes] = []
         self.dialogue: list[str] = []
         self.persists: list[Persist] = []
+        self.known: dict[str, Recovered] = {}
+        """What the journal knows of a session from before; nothing where it is not here."""
+        self.hold_recovery = False
+        """True leaves `Recover` and `FindKey` unanswered."""
+        self.keys: dict[str, KeptPrompt] = {}
+        """The prompts of earlier runs that have a key."""
+        self.asked: list[Adopt | Tell | PersistAlias] = []
         self.notes: list[Note] = []
         self.starts: list[int] = []
         self.agent_starts = agent_starts
@@ -233,7 +250,23 @@ class Talk:
         for effect in effects:
             self._do(effect)
 
+    def _ask_disk(self, effect: Effect) -> None:
+        match effect:
+            case Persist():
+                self.persists.append(effect)
+                if effect.token and self.disk:
+                    self.feed(Persisted(effect.token))
+                elif effect.token:
+                    self.unanswered.append(effect)
+            case Recover(session=session) if not self.hold_recovery:
+                self.feed(self.known.pop(session, Recovered(session)))
+            case FindKey(token=token, key=key) if not self.hold_recovery:
+                self.feed(KeyFound(token, self.keys.get(key)))
+            case Adopt() | Tell() | PersistAlias():
+                self.asked.append(effect)
+
     def _do(self, effect: Effect) -> None:
+        self._ask_disk(effect)
         match effect:
             case ToClient(line=line):
                 self.dialogue.append(f"{self.now:9.3f} client< {line.decode(errors='replace')}")
@@ -244,12 +277,6 @@ class Talk:
             case ToAgent(line=line):
                 self.dialogue.append(f"{self.now:9.3f} agent< {line.decode(errors='replace')}")
                 self.agent_lines.append(line)
-            case Persist():
-                self.persists.append(effect)
-                if effect.token and self.disk:
-                    self.feed(Persisted(effect.token))
-                elif effect.token:
-                    self.unanswered.append(effect)
             case ArmTimer(key=key, delay_s=delay):
                 self.armed.append(effect)
                 self.timers[key] = self.now + delay

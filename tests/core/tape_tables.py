@@ -111,6 +111,13 @@ WAITED = {"hermes/slash-queue"}
 LISTED_TWICE = ("hermes/compact-rotation", "10")
 """A session/list with one conversation under two ids, one of them the tip of a rotation (R25)."""
 
+KEPT_BACK = {
+    "claude/cancel-steer-one-write": ["4"],
+    "codex/cancel-steer-one-write": ["4"],
+}
+"""Steers of the client behind a cancel: the bridge answers them itself, for the one agent ran this
+behind the cancelled turn and the other would have been asked for nothing (R16)."""
+
 DISBELIEVED = {
     ("hermes/load-unknown", "2"),
     ("hermes/load-unknown", "3"),

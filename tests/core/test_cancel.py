@@ -75,7 +75,7 @@ def test_a_cancel_goes_to_the_agent_only_where_a_turn_runs(place: str) -> None:
     talk = at(place)
 
     talk.client(cancel(), cancel())
-    talk.wait(0.2)
+    talk.wait(1.0)
 
     assert FORWARDED[place] == cancels(talk), talk.show()
 

@@ -19,7 +19,7 @@ from tests.core.reach import (
     texts,
     working,
 )
-from tests.core.script import Json, Talk, cancel, chunk, dumps, ended, prompt, request, tool
+from tests.core.script import Json, Talk, cancel, chunk, dumps, ended, notify, prompt, request, tool
 
 REJECTED = {
     "sending", "running", "working", "doubted", "kept", "joined", "segment", "trailing",
@@ -221,7 +221,7 @@ def test_nothing_is_written_before_the_intent_is_durable() -> None:
 
 
 def test_a_prompt_s_way_is_recorded_step_by_step() -> None:
-    """I8, case 10: the five states in order, and the line with `accepted` alone."""
+    """I8, case 10: the states in order, and the line with `accepted` alone."""
     talk = Talk("hermes")
     running(talk)
     talk.persists.clear()
@@ -229,10 +229,28 @@ def test_a_prompt_s_way_is_recorded_step_by_step() -> None:
     talk.client(line)
     talk.agent(ended(1), chunk("b"), ended(2))
 
-    assert ["answered"] == states(talk, 2)
-    assert ["accepted", "sending", "written", "started", "answered"] == states(talk, 3)
+    way = ["accepted", "sending", "written", "started", "settled", "answered"]
+    assert ["settled", "answered"] == states(talk, 2)
+    assert way == states(talk, 3)
     assert [dumps(line)] == [one.line for one in talk.persists if one.line]
     assert 1 == sum(bool(one.token) for one in talk.persists)
+
+
+def test_what_comes_behind_a_prompt_on_its_way_to_the_disk_keeps_its_place() -> None:
+    """R26, I5: a mode that is set behind a prompt must not hit it, however slow the disk is."""
+    talk = Talk("generic")
+    sending(talk)
+    mode = request(8, "session/set_mode", {"sessionId": "s1", "modeId": "m"})
+    talk.client(mode, notify("_own/note", {"sessionId": "s1"}), request(9, "session/list", {}))
+    assert ["session/list"] == kinds(talk.got())
+    talk.persisted()
+    assert ["session/prompt", "session/set_mode", "_own/note"] == kinds(talk.got())
+
+    refused = Talk("generic")
+    sending(refused)
+    refused.client(mode)
+    refused.persist_failed("no space left")
+    assert ["session/set_mode"] == kinds(refused.got())
 
 
 def test_a_disk_that_refuses_refuses_the_prompt_and_frees_the_session() -> None:

@@ -227,8 +227,9 @@ def test_s16_an_agent_that_never_comes_back_to_it_is_waited_for_in_the_open(text
     forget(talk)
     talk.wait(3600.0)
 
-    (said,) = talk.seen()
-    assert "waiting for" in said["params"]["update"]["content"]["text"]
+    waits, is_silent = [one["params"]["update"]["content"]["text"] for one in talk.seen()]
+    assert "waiting for" in waits
+    assert "120 s" in is_silent
     talk.client({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}})
     talk.wait(10.0)
     assert [(2, "cancelled")] == kinds(talk.seen())

@@ -10,7 +10,11 @@ from acpbridge.core.table import TABLE, ignore, never
 from tests.core.as_written import AS_WRITTEN
 from tests.core.reach import PLACES, forget, kinds
 from tests.core.script import Talk
+from tests.core.steer_cells import STEER_CELLS, STEER_PLACES
 from tests.core.table_cells import CELLS, Cell
+
+ALL_CELLS = [*CELLS, *STEER_CELLS]
+ALL_PLACES = {**PLACES, **STEER_PLACES}
 
 Fired = list[tuple[Phase, Trigger]]
 
@@ -46,14 +50,14 @@ def test_every_cell_in_which_something_is_done_has_a_dialogue() -> None:
         if handler not in (ignore, never)
     }
 
-    assert sorted(map(str, acting)) == sorted(str((cell.phase, cell.trigger)) for cell in CELLS)
+    assert sorted(map(str, acting)) == sorted(str((cell.phase, cell.trigger)) for cell in ALL_CELLS)
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=str)
+@pytest.mark.parametrize("cell", ALL_CELLS, ids=str)
 def test_the_cell_is_reached_and_does_what_it_says(cell: Cell) -> None:
     """Seen by the client, got by the agent, and the phase after: the effect of each cell."""
     talk = Talk("hermes", **cell.policy)
-    PLACES[cell.place][1](talk)
+    ALL_PLACES[cell.place][1](talk)
     forget(talk)
     fired: Fired = []
     base = AS_WRITTEN if cell.as_written else TABLE
@@ -68,10 +72,10 @@ def test_the_cell_is_reached_and_does_what_it_says(cell: Cell) -> None:
     assert 0 == talk.count("unexpected_event")
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ALL_PLACES)
 def test_each_place_is_where_it_says(place: str) -> None:
     """The dialogues of many tests begin there: they must not test another phase than they say."""
-    phase, reach = PLACES[place]
+    phase, reach = ALL_PLACES[place]
     talk = Talk("hermes")
     reach(talk)
 

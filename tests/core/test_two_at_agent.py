@@ -57,7 +57,7 @@ def test_a_kept_prompt_outlives_the_owner_s_answer() -> None:
     talk.agent(chunk(QUEUED), ended(2, usage=False), ended(1))
 
     assert "held" == phase(talk)
-    talk.wait(600.0)
+    talk.wait(100.0)
     assert [(1, "end_turn")] == kinds(talk.seen())
     talk.agent(echo("two"), chunk("b"), usage())
     talk.wait(1.0)

@@ -27,6 +27,10 @@ THREE = script("three", ["say", "C"])
 FOUR = script("four", ["say", "D"])
 
 
+FENCES_MAX = 1_000
+"""Answers of the agent, a millisecond each or more, in which a prompt must have come."""
+
+
 @frozen
 class Scene:
     """A bridged agent in one session, after a first turn that ended normally."""
@@ -49,8 +53,12 @@ class Scene:
 
     async def reached(self, text: str) -> None:
         """Wait until the agent has read a prompt: the answer to the fence came after it."""
-        await self.peer.fence()
-        assert text in self.received(), "the bridge has not sent it"
+        # The intent to send is made durable first, which takes a disk's time.
+        for _ in range(FENCES_MAX):
+            await self.peer.fence()
+            if text in self.received():
+                return
+        raise AssertionError("the bridge has not sent it")
 
     def received(self) -> list[str]:
         """The texts of all prompts that were written to the agent."""

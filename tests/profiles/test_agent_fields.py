@@ -36,6 +36,7 @@ from tests.core.script import (
     tool,
     usage,
 )
+from tests.core.steer_talk import STEERING, asked, said, working
 
 BARE = ended(1, usage=False)
 
@@ -52,6 +53,53 @@ def phase(talk: Talk) -> str:
 
 
 # -- the dialogues ------------------------------------------------------------------------------
+def steered(profile: AgentProfile) -> Any:
+    """What the agent, which calls itself 1.0.0, gets of a prompt that meets its turn."""
+    talk = working(profile)
+    talk.client(prompt(2, "two"))
+    return kinds(talk.got())
+
+
+def redirected(profile: AgentProfile) -> Any:
+    """The same where nothing is advertised and the policy asks for it."""
+    return texts(_met(profile))
+
+
+def commanded(profile: AgentProfile) -> Any:
+    return texts(_met(evolve(profile, steer_by="command")))
+
+
+def by_method(profile: AgentProfile) -> Any:
+    return kinds(_met(evolve(profile, steer_by="method")))
+
+
+def _met(profile: AgentProfile) -> list[Json]:
+    talk = talk_with(profile, "working", midturn="steer")
+    talk.client(prompt(2, "two"))
+    return talk.got()
+
+
+def opted_in(profile: AgentProfile) -> Any:
+    talk = working(profile)
+    talk.client(prompt(2, "two"))
+    return ["_meta" in frame["params"] for frame in talk.got()]
+
+
+def refused_steer(profile: AgentProfile) -> Any:
+    return _told_of_steer(profile, error(2, -32600))
+
+
+def failed_steer(profile: AgentProfile) -> Any:
+    return _told_of_steer(profile, said(2, "failed"))
+
+
+def _told_of_steer(profile: AgentProfile, verdict: Json) -> Any:
+    """The kinds of errors that the client sees."""
+    talk = asked(profile)
+    talk.agent(verdict)
+    return [kind for _, kind in kinds(talk.seen())]
+
+
 def told_name(profile: AgentProfile) -> Any:
     talk = Talk("generic")
     talk.bridge.agent = profile
@@ -285,6 +333,13 @@ ROWS = [
         [{"evil": 1, "good": 2}] * 2,
         [{"good": 2}] * 2,
     ),
+    Row("steer_by", "prompt", redirected, [], ["two"]),
+    Row("steer_command", "/now", commanded, ["/steer two"], ["/now two"]),
+    Row("steer_method", "_x/steer", by_method, [], ["_x/steer"]),
+    Row("steer_since", "1.0.1", steered, [STEERING], []),
+    Row("steer_opt_in_since", "1.0.1", opted_in, [True], [False]),
+    Row("steer_refusals", frozenset({-32600}), refused_steer, ["delivery-unknown"], []),
+    Row("steer_refused_outcomes", frozenset({"failed"}), failed_steer, ["delivery-unknown"], []),
     Row("load_proof", "models", load_of_nothing, [("l", "ok")], [("l", "session-lost")]),
     Row("provenance", ("_meta", "real"), load_of_another, [("l", "ok")], [("l", "session-lost")]),
     Row("refusal_means_lost", True, refusal, [(1, "refusal")], [(1, "session-lost")]),

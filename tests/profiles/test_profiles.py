@@ -18,6 +18,7 @@ from acpbridge.profiles import (
     client_called,
     client_named,
     is_fifo,
+    reaches,
     version_tuple,
 )
 
@@ -272,3 +273,24 @@ def test_these_agents_completions_carry_usage(agent: str) -> None:
 
     assert agent_named(agent).completions_carry_usage
     assert len(with_usage) > len(results) / 2
+
+
+# -- versions of steering builds ---------------------------------------------------------
+@pytest.mark.parametrize(
+    ("version", "since", "is_there"),
+    [
+        ("", "", True),
+        ("0.1", "", True),
+        ("0.65.0", "0.65.0", True),
+        ("v0.65", "0.65.0", True),
+        ("0.101.0", "0.65.0", True),
+        ("0.64.2", "0.65.0", False),
+        ("0.65.0-beta.1", "0.65.0", False),
+        ("0.66.0-beta.1", "0.65.0", True),
+        ("", "0.65.0", False),
+        ("unknown", "0.65.0", False),
+    ],
+)
+def test_a_build_reaches_a_version(version: str, since: str, is_there: bool) -> None:
+    """R1: what cannot be read is not taken for safe; a pre-release is older than its release."""
+    assert is_there is reaches(version, since)

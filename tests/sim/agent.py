@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.sim import steers
 from tests.sim.frames import REQUEST, SID, Json, Work, chunk
 from tests.sim.process import Process
 from tests.sim.turns import Chat, Turn, plan
@@ -15,6 +16,19 @@ ODD_STOPS = ("max_tokens", "max_turn_requests", "refusal")
 
 class Agent(Process):
     """An honest agent with every fault that the mix asks for."""
+
+    # -- steers -----------------------------------------------------------------------------
+    def who(self) -> Json:
+        """An old build says so."""
+        return steers.info(self)
+
+    def says_of_itself(self) -> Json:
+        """Whether it can be steered."""
+        return steers.advert(self)
+
+    def on_steering(self, id_: str, params: Json) -> None:
+        """A text for the running turn."""
+        steers.take(self, id_, params)
 
     # -- prompts ----------------------------------------------------------------------------
     def on_prompt(self, id_: str, params: Json) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 COMMANDS = ("/help", "/queue", "/steer", "/compact", "/nothing")
+WISHES = ("auto", "steer", "queue", "reject", "whatever")
 GARBLED = (
     (b"not json", b"null"),
     (b'[{"jsonrpc":"2.0","id":5,"method":"x"}]', b"null"),
@@ -59,6 +60,7 @@ class Client:
         self.deeds = 0
         self.last_id = b""
         self.polite = world.mix.client == "codeg" and world.chance.random() < 0.7
+        self.polite = self.polite and not world.mix.traits["impatient"]
         self.cancelled: set[int] = set()
 
     # -- it writes --------------------------------------------------------------------------
@@ -100,7 +102,10 @@ class Client:
         blocks = [{"type": "text", "text": f"{text} {words}" if text else words}]
         if self.chance.random() < 0.2:
             blocks.append({"type": "text", "text": "and this too "})
-        ask = self.ask("session/prompt", {"sessionId": sid, "prompt": blocks}, id_)
+        params: Json = {"sessionId": sid, "prompt": blocks}
+        if self.mix.has("wishes") and not self.kind and self.chance.random() < 0.3:
+            params["_meta"] = {"acpbridge": {"midturn": self.chance.choice(WISHES)}}
+        ask = self.ask("session/prompt", params, id_)
         self.books.work_of("\n".join(block["text"] for block in blocks).strip())
         return ask
 
@@ -213,6 +218,13 @@ class Client:
         live = [ask for ask in self.open_prompts(sid) if ask.n not in self.cancelled]
         if not (self.polite and live):
             self.prompt(sid)
+
+    def _own_steers(self, sid: str) -> None:
+        words = {"type": "text", "text": f"p{self.books.sent_count + 1}"}
+        params: Json = {"sessionId": sid, "prompt": [words]}
+        if self.chance.random() < 0.6:
+            params["_meta"] = {"steering": {"idleBehavior": "promptRequired"}}
+        self.ask("_session/steering", params)
 
     def _commands(self, sid: str) -> None:
         self.prompt(sid, self.chance.choice(COMMANDS))

@@ -130,6 +130,16 @@ class Ask:
     """A notice of the bridge's own came while it was open."""
     bound: bool = False
     """The agent's answer was a receipt."""
+    cancel_written: bool = False
+    """A cancel of its turn was written while the agent had it open."""
+    steered: bool = False
+    """It was written as a steer."""
+    steer_open: bool = False
+    """The agent's answer to that steer has not been read."""
+    joined: bool = False
+    """The agent has said that it took the steer."""
+    unproven: bool = False
+    """Its answer says that nothing shows that it was read."""
 
 
 @define(eq=False)
@@ -171,6 +181,10 @@ class Said:
     """What it answers, if it is a response."""
     too_long: bool = False
     """It counts as longer than the limit, whatever its length."""
+    steer: Ask | None = None
+    """The prompt whose steer it answers."""
+    outcome: str = ""
+    """What it says of that."""
 
 
 @define(eq=False)

@@ -23,6 +23,11 @@ def look(world: World) -> None:
         return
     bridge = world.bridge
     left = [name for name in (*OF_BRIDGE, "waiting", *NUMBERS) if getattr(bridge, name)]
+    owed = [one.session for one in bridge.pending.values() if one.method == "_session/steering"]
+    is_silence = len(owed) == len(bridge.pending) == len(set(owed))
+    if is_silence and "pending" in left:
+        # What an agent never said of a steer; the session is not steered again until it does.
+        left.remove("pending")
     if any(not one.settled and not one.withdrawn for one in bridge.requests.values()):
         left.append("requests")
     must(len(bridge.requests) <= SETTLED_MAX, "I9", f"{len(bridge.requests)} settled requests")

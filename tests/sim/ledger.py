@@ -177,7 +177,7 @@ class Ledger:
     def agent_gone(self) -> None:
         """The process has ended; all that it wrote has been read."""
         for ask in self.asks.values():
-            ask.at_agent = ask.bound = False
+            ask.at_agent = ask.bound = ask.steer_open = ask.joined = False
         self.at_agent.clear()
         self.own_asks.clear()
         for posed in self.open_posed.values():
@@ -239,6 +239,11 @@ class Ledger:
             return
         ask = self.at_agent.pop(id_, None)
         if ask is None:
+            return
+        if ask.steer_open and ask.steered and not ask.at_agent:
+            result = frame.get("result")
+            said.steer = ask
+            said.outcome = str(result.get("outcome")) if isinstance(result, dict) else ""
             return
         said.ask = ask
         said.too_long = ask.too_long
@@ -342,6 +347,11 @@ class Ledger:
     def is_own_id(self, id_: str) -> bool:
         """Whether the bridge itself has asked under this id."""
         return id_ in self.own_asks
+
+    def is_bridges_steer(self, id_: str) -> bool:
+        """Whether a steer is one of the bridge's: a client waits for its own for ever."""
+        ask = self.at_agent.get(id_)
+        return ask is not None and ask.method == "session/prompt"
 
     def agent_opened(self, id_: str, sid: str, cwd: str) -> None:
         """A session begins under this id: the client's own, or one that stands for its old one."""

@@ -21,6 +21,8 @@ AGENTS = (
 )
 WEIGHTS = (3, 2, 2, 5, 7, 3, 3)
 
+STEER_FAULTS = ("steer_silent", "steer_lies", "steer_dies")
+
 FAULTS = (
     "late",
     "empty",
@@ -55,9 +57,13 @@ FAULTS = (
     "replays_on_resume",
     "disk_late",
     "disk_fails",
+    *STEER_FAULTS,
 )
 
 TROUBLE = ("asks", "slow_tools", "open_tools", "glacial", "silent", "rotates", "dies")
+
+ENDS = ("bare", "empty", "trail", "ownerless", "errors", "disk_late", "disk_fails", "bursts")
+STEER_MISCHIEF = ("cancel", "cancel_prompt", "take_back", "own_steers", "wishes", "commands")
 
 MISCHIEF = (
     "cancel",
@@ -82,6 +88,8 @@ MISCHIEF = (
     "commands",
     "stranger",
     "oversize",
+    "own_steers",
+    "wishes",
 )
 
 
@@ -153,24 +161,35 @@ def draw(chance: Random) -> Mix:
         }
         pace_s, span_s = chance.choice((0.3, 2.0, 6.0)), chance.choice((20.0, 120.0, 300.0))
         traits["by_itself"] = 0.7
+    if traits["steers"] and chance.random() < 0.6:
+        # Prompts that meet turns, and little else: where steers go wrong.
+        faults = {name for name in (*TROUBLE, *STEER_FAULTS, *ENDS) if chance.random() < 0.25}
+        mischief = {name for name in STEER_MISCHIEF if chance.random() < 0.4}
+        pace_s, span_s = chance.choice((0.02, 0.2, 0.8)), chance.choice((20.0, 120.0))
+        traits["impatient"] = True
+    policy = _policy(chance)
+    if traits["impatient"]:
+        policy["midturn"] = chance.choice(("auto", "auto", "auto", "steer", "queue"))
+    if traits["redirects"]:
+        policy["midturn"] = "steer"
     return Mix(
         agent=agent,
         client=client,
-        policy=_policy(chance),
+        policy=policy,
         faults=frozenset(faults),
         mischief=frozenset(mischief),
         ids=chance.choice(("int", "uuid", "string", "mixed")),
         pace_s=pace_s,
         deeds=chance.randint(3, 40),
         span_s=span_s,
-        chosen=client == "codeg" or chance.random() < 0.5,
+        chosen=client == "codeg" or traits["redirects"] or chance.random() < 0.5,
         traits=traits,
     )
 
 
 def _policy(chance: Random) -> dict[str, Any]:
     policy: dict[str, Any] = {
-        "midturn": chance.choices(("auto", "queue", "reject"), (6, 3, 1))[0],
+        "midturn": chance.choices(("auto", "steer", "queue", "reject"), (5, 1, 3, 1))[0],
         "restart": chance.random() < 0.8,
         "on_disconnect": chance.choice(("stop", "finish")),
         "wait_notice": chance.random() < 0.8,
@@ -190,6 +209,15 @@ def _policy(chance: Random) -> dict[str, Any]:
     return policy
 
 
+def _steers(chance: Random, agent: str) -> str:
+    """Which kind of a steering agent it is: "" for none."""
+    if agent.startswith("hermes"):
+        return ""
+    share = 0.9 if agent in ("claude", "codex") else 0.5
+    kind = chance.choices(("safe", "old", "lookalike"), (6, 2, 1))[0]
+    return kind if chance.random() < share else ""
+
+
 def _traits(chance: Random, agent: str) -> dict[str, Any]:
     hermes = agent.startswith("hermes")
     known = agent in ("claude", "codex")
@@ -201,6 +229,10 @@ def _traits(chance: Random, agent: str) -> dict[str, Any]:
         "messages": agent == "claude" or chance.random() < 0.3,
         "quick": chance.random() < 0.5,
         "by_itself": 0.3,
+        "impatient": False,
+        # A configuration says that this build folds a second prompt into its turn.
+        "redirects": agent == "hermes-0.20" and chance.random() < 0.25,
+        "steers": _steers(chance, agent),
         "poison": chance.choice(("error", "error", "cancelled", "none")),
         "wedges": agent == "hermes-0.19" or chance.random() < 0.7,
         "marks": chance.random() < 0.8,

@@ -1,4 +1,4 @@
-"""Three planted bugs: what a simulator that cannot find them is worth nothing.
+"""Four planted bugs: what a simulator that cannot find them is worth nothing.
 
 Each is a context manager that puts another function in the place of one of the core's. They are
 the bugs that the bridge exists to prevent: a prompt that nobody remembers, an answer that is none,
@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from acpbridge.core import answers, present, queue
+from acpbridge.core import admission, answers, present, steering
 from acpbridge.core.answers import Verdict
 from acpbridge.core.model import Bridge, Prompt, Session
+from acpbridge.core.steer_answers import Outcome
 from acpbridge.wire import acp
 from acpbridge.wire.frame import Frame
 
@@ -31,7 +32,7 @@ def _instead(module: Any, name: str, other: Callable[..., Any]) -> Iterator[None
 @contextmanager
 def dropped_queue_entry() -> Iterator[None]:
     """Of three prompts that wait in a session, the last one is forgotten."""
-    admit = queue.admit
+    admit = admission.admit
 
     def admit_but_forget(bridge: Bridge, frame: Frame) -> None:
         admit(bridge, frame)
@@ -39,7 +40,7 @@ def dropped_queue_entry() -> Iterator[None]:
         if len(session.queue) == 3:
             session.queue.pop()
 
-    with _instead(queue, "admit", admit_but_forget):
+    with _instead(admission, "admit", admit_but_forget):
         yield
 
 
@@ -74,9 +75,22 @@ def overtaking_frame() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def repeated_steer() -> Iterator[None]:
+    """A steer of which the agent has said nothing clear goes once more, as a prompt (R14)."""
+    actions = steering._ACTIONS
+    original = actions[Outcome.UNKNOWN]
+    actions[Outcome.UNKNOWN] = actions[Outcome.REFUSED]
+    try:
+        yield
+    finally:
+        actions[Outcome.UNKNOWN] = original
+
+
 MUTANTS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "a dropped queue entry": (dropped_queue_entry, ("I1", "I10")),
     "a completion before the end": (completion_before_the_end, ("I2", "I3", "I4")),
     "an overtaking frame": (overtaking_frame, ("I6",)),
+    "a repeated steer": (repeated_steer, ("I3", "R14")),
 }
 """Each bug with the invariants of which one must name it."""

@@ -86,7 +86,7 @@ class Process:
         if method is None:
             self._answered(id_)
             return
-        name = str(method).replace("session/", "on_").replace("$/", "on_")
+        name = str(method).removeprefix("_").replace("session/", "on_").replace("$/", "on_")
         handler = getattr(self, name if name.startswith("on_") else f"on_{method}", None)
         if handler is not None:
             handler(id_, frame.get("params") or {})
@@ -139,10 +139,19 @@ class Process:
         capabilities = {"loadSession": bool(traits["load"]), "sessionCapabilities": session}
         result: Json = {
             "protocolVersion": 1,
-            "agentInfo": self.info,
+            "agentInfo": self.who(),
             "agentCapabilities": capabilities,
+            **self.says_of_itself(),
         }
         self.later(self.slowly(0.3), lambda: self.reply(id_, result))
+
+    def who(self) -> Json:
+        """What it calls itself."""
+        return self.info
+
+    def says_of_itself(self) -> Json:
+        """What else stands in its initialize result."""
+        return {}
 
     def slowly(self, most_s: float) -> float:
         """How long an opening takes: now and then longer than anybody waits."""

@@ -21,6 +21,7 @@ IN_LINE = ("session/prompt", "session/load", "session/resume")
 """What waits in a session's one queue."""
 AT_ONCE = ("session/close", "session/delete")
 """What goes through at once, whatever waits (R20)."""
+STEERING = "_session/steering"
 GAP_S = 0.0199
 CANCELLED_OUTCOMES: dict[str, Json] = {
     "session/request_permission": {"outcome": {"outcome": "cancelled"}},
@@ -39,6 +40,8 @@ class TowardAgent:
         self.tokens: dict[int, Ask] = {}
         self.last_in_line: dict[str, int] = {}
         """The place of the newest prompt, load or resume that was written, by session."""
+        self.last_steered: dict[str, int] = {}
+        """The place of the newest prompt that was written as a steer, by session."""
         self.last_passed: dict[str, int] = {}
         """The same for everything that passes at once."""
         self.last_written_s: dict[str, float] = {}
@@ -68,19 +71,27 @@ class TowardAgent:
         elif method == "session/cancel":
             self._cancel(str(params["sessionId"]))
         elif id_:
-            self._request(line, id_, params)
-        elif method != "$/cancel_request":
+            self._request(line, id_, params, str(method))
+        elif method == "$/cancel_request":
+            meant = self.books.at_agent.get(id_text(params.get("requestId")))
+            if meant is not None:
+                meant.cancel_written = True
+        else:
             self._passed(params.get("_meta", {}).get("sim/n", 0), params)
 
     def _stands_for_a_clients(self, frame: Json) -> bool:
         """Whether an id of the bridge's is a client's request under a private id (R26)."""
         n = (frame.get("params") or {}).get("_meta", {}).get("sim/n")
         ask = self.books.asks.get(n) if n is not None else None
-        if ask is None or ask.answer or ask.method != frame.get("method"):
+        if ask is None or ask.answer:
+            return False
+        if frame.get("method") == STEERING and ask.method == "session/prompt":
+            return not ask.steered
+        if ask.method != frame.get("method"):
             return False
         return not ask.written or ask.method == "session/prompt"
 
-    def _request(self, line: bytes, id_: str, params: Json) -> None:
+    def _request(self, line: bytes, id_: str, params: Json, method: str) -> None:
         ask = self.books.asks.get(params.get("_meta", {}).get("sim/n"))
         assert ask is not None, f"a request that nobody wrote: {line!r}"
         must(not ask.answer, "I1", "a request is written that was answered before")
@@ -88,16 +99,27 @@ class TowardAgent:
         sid = str(params.get("sessionId", ""))
         if sid:
             must(self.books.alias.get(sid, sid) == ask.sid, "I6", "it is for another session")
+        if method == STEERING and ask.method == "session/prompt":
+            self._steer(ask, line, params)
+            self.books.at_agent[id_] = ask
+            return
         expected = filled(ask.template, id_.encode(), sid)
         # R3: the words of a /queue or /steer go without it, so such a line differs.
         is_plain = params.get("prompt") == json.loads(expected)["params"].get("prompt")
         must(line == expected or not is_plain, "I7", f"a request is changed: {line!r}")
         if ask.method == "session/prompt":
             self._prompt(ask)
-        elif ask.method not in (*IN_LINE, *AT_ONCE):
+        elif ask.method not in (*IN_LINE, *AT_ONCE, STEERING):
             self._passed(ask.n, params)
         if ask.method in IN_LINE and sid:
             newest = self.last_in_line.get(ask.sid, 0)
+            redirects = self.world.mix.traits["redirects"]
+            if redirects and ask.written:
+                # Both prompts of a turn were taken back; the older one goes again first.
+                newest = 0
+            elif ask.steered or not ask.written:
+                # An owner that was refused as busy goes again, whatever was steered behind it.
+                newest = max(newest, self.last_steered.get(ask.sid, 0))
             must(ask.n >= newest, "I5", f"request {ask.n} is written after {newest}")
             self.last_in_line[ask.sid] = ask.n
         ask.written += 1
@@ -114,15 +136,66 @@ class TowardAgent:
             for one in self.books.asks.values()
             if one.sid == ask.sid and one is not ask and self.has(one)
         ]
-        must(not others, "I4", f"prompt {ask.n} is written beside {others}")
+        must(not others or self._may_redirect(ask), "I4", f"prompt {ask.n} beside {others}")
         ask.at_agent = True
-        ask.bound = False
+        ask.bound = ask.cancel_written = False
+
+    def _may_redirect(self, ask: Ask) -> bool:
+        """I4: profile and policy both ask for it, and a prompt is open in the turn."""
+        wish = json.loads(ask.template)["params"]["_meta"].get("acpbridge", {}).get("midturn")
+        is_wanted = (wish or "steer") in ("steer", "whatever")
+        asks = self.books.asks.values()
+        owned = any(one.sid == ask.sid and one.at_agent and not one.answer for one in asks)
+        return bool(self.world.mix.traits["redirects"]) and is_wanted and owned
+
+    def _steer(self, ask: Ask, line: bytes, params: Json) -> None:
+        """R14: durable, once, alone, in order, into a turn that runs and was not cancelled."""
+        n, sid, books = ask.n, ask.sid, self.books
+        must(ask.durable, "I8", f"steer {n} is written before the disk has its intent")
+        ask.durable = False
+        must(not self.closing, "R23", "a steer is written after the end was asked for")
+        must(not self.has_left, "R22", "a steer for one that has left")
+        must(not ask.steered and not ask.written, "I3", f"prompt {n} is steered a second time")
+        others = [one for one in books.asks.values() if one.sid == sid and one is not ask]
+        owners = [one for one in others if one.at_agent and not one.answer]
+        must(bool(owners), "R14", f"steer {n} where no prompt is open")
+        must(
+            not any(one.cancel_written for one in owners), "R16", f"steer {n} into a cancelled turn"
+        )
+        must(not any(one.steer_open for one in others), "R14", f"steer {n} beside another")
+        newest = max(self.last_in_line.get(sid, 0), self.last_steered.get(sid, 0))
+        must(n >= newest, "I5", f"steer {n} is written after {newest}")
+        self.last_steered[sid] = n
+        asked = json.loads(filled(ask.template, b"0"))["params"]
+        must(params["prompt"] == asked["prompt"], "I7", f"the blocks of steer {n} are changed")
+        texts = [asked["prompt"][0]["text"].strip()]
+        texts += [json.loads(one.template)["params"]["prompt"][0]["text"] for one in owners]
+        commands = [text for text in texts if text.lstrip().startswith("/")]
+        must(not commands, "R3", f"steer {n} and a command: {commands}")
+        self._may_be_steered(n, params, asked)
+        ask.steered = ask.steer_open = True
+        ask.written += 1
+
+    def _may_be_steered(self, n: int, params: Json, asked: Json) -> None:
+        """R1, R2: advertised, not listed as unsafe, wished for."""
+        mix = self.world.mix
+        kind = mix.traits["steers"]
+        must(kind in ("safe", "old"), "R1", f"steer {n} for an agent that advertises none")
+        must((mix.agent, kind) != ("claude", "old"), "R1", f"steer {n} for an unsafe build")
+        wish = asked["_meta"].get("acpbridge", {}).get("midturn")
+        policy = wish if wish in ("auto", "steer", "queue", "reject") else mix.policy["midturn"]
+        must(policy in ("auto", "steer"), "R2", f"steer {n} under {policy}")
+        opt_in = params["_meta"].get("steering", {}).get("idleBehavior")
+        knows = (mix.agent, kind) != ("codex", "old")
+        must(opt_in == ("promptRequired" if knows else None), "R14", f"the opt-in of steer {n}")
 
     def has(self, ask: Ask) -> bool:
         """Whether the agent has this prompt: open, or under a receipt."""
         if ask.answer or not ask.written or ask.method != "session/prompt":
             return False
         work = self.books.works.get(ask.n)
+        if ask.steer_open or ask.joined:
+            return ask.steer_open or (work is not None and not work.ended)
         return ask.at_agent or (ask.bound and work is not None and not work.ended)
 
     def _passed(self, n: int, params: Json) -> None:
@@ -166,6 +239,9 @@ class TowardAgent:
     def _cancel(self, agent_sid: str) -> None:
         """R16: one cancel a turn, and none without a turn, where nobody else works in there."""
         sid = self.books.alias.get(agent_sid, agent_sid)
+        for ask in self.books.asks.values():
+            if ask.sid == sid and ask.at_agent:
+                ask.cancel_written = True
         counters = self.world.bridge.counters
         believes = counters.get("ownerless_turn") or counters.get("doubted_answer_was_receipt")
         if believes or sid in self.books.ownerless or sid in self.books.receipts:

@@ -23,6 +23,11 @@ LOADS = ("session/load", "session/resume")
 FROM_AGENT = ("session/request_permission", "elicitation/create", "fs/read_text_file")
 
 
+def _is_in_turn(ask: Ask) -> bool:
+    """Also one whose answer the bridge holds, because it does not believe it yet."""
+    return ask.written > 0
+
+
 class TowardClient:
     """The checks of one world in this direction."""
 
@@ -61,6 +66,14 @@ class TowardClient:
         elif frame.get("method") == "$/cancel_request":
             for one in self.open.get(id_text(params.get("requestId")), ()):
                 one.cancelled = True
+                self._turn_cancelled(one)
+
+    def _turn_cancelled(self, ask: Ask) -> None:
+        """R20: where one prompt cannot be taken out of its turn, the turn is cancelled."""
+        if not _is_in_turn(ask):
+            return
+        for one in self.open_of(ask.sid):
+            one.cancelled = one.cancelled or _is_in_turn(one)
 
     def _cancelled(self, sid: str) -> None:
         for queue in self.open.values():
@@ -73,6 +86,12 @@ class TowardClient:
         if said.ask is not None:
             said.ask.at_agent = False
             said.ask.replied_s = self.world.clock.now_s
+        if said.steer is not None:
+            said.steer.steer_open = False
+            said.steer.joined = said.outcome in ("injected", "startedNewTurn")
+            if said.steer.joined and not any(ask.at_agent for ask in self.open_of(said.steer.sid)):
+                # As good as a receipt: a turn has it of which no response will tell (R16).
+                self.books.receipts.add(said.steer.sid)
         if said.for_client and said.what not in ("noise", "response", "second", "withdrawal"):
             key = (said.for_client, self.codeg and said.content)
             self.unseen.setdefault(key, deque()).append(said)

@@ -38,6 +38,7 @@ def response(view: TowardClient, line: bytes, frame: Json) -> None:
     said = _said(frame)
     ask.refused, ask.tag = str(said.get("kind", "")), str(said.get("completion", ""))
     result = frame.get("result")
+    ask.unproven = said.get("delivery") == "unproven"
     ask.stop = str(result.get("stopReason", "")) if isinstance(result, dict) else ""
     if by_agent or (ask.reply and _is_worded(view, ask, line)):
         must(ask.reply_serial <= view.books.fed_serial, "I2", "answered before the agent did")
@@ -90,9 +91,15 @@ def _other(view: TowardClient, ask: Ask, frame: Json, line: bytes) -> None:
         "session/close": frame.get("result") == {},
         "session/delete": frame.get("result") == {},
         "session/list": "sessions" in (frame.get("result") or {}),
-        "_session/steering": code == -32601,
+        "_session/steering": code == -32601 or _is_cancelling(frame),
     }
     must(known.get(ask.method, False), "I7", f"nobody wrote this answer: {line!r}")
+
+
+def _is_cancelling(frame: Json) -> bool:
+    """R16: the bridge's own answer to a steer of the client behind a cancel."""
+    result = frame.get("result") or {}
+    return result.get("outcome") == "promptRequired" and bool(_said(frame))
 
 
 def _prompt(view: TowardClient, ask: Ask, frame: Json, by_agent: bool) -> None:
@@ -118,12 +125,20 @@ def _prompt(view: TowardClient, ask: Ask, frame: Json, by_agent: bool) -> None:
     must(ask.tag in TAGS, "R8", f"the tag {ask.tag}")
     assert work is not None
     must(work.received > 0, "I3", f"prompt {ask.n} never reached an agent")
+    must(not ask.unproven or ask.steered, "R14", f"prompt {ask.n} is unproven and was no steer")
+    if ask.unproven:
+        return
     if ask.tag == "inferred" or ask.stop == "cancelled" or work.excuse:
         return
     must(work.ran > 0, "I3", f"prompt {ask.n} is completed ({ask.tag}) and never ran")
     must(work.ended, "I2", f"prompt {ask.n} is completed ({ask.tag}) while its work goes on")
     must(work.end_serial <= view.books.fed_serial, "I2", "completed before its end was heard")
     view.all_seen(ask.sid, work.end_serial, f"the completion of {ask.n}", by_prompt=True)
+
+
+def _wish(ask: Ask) -> str:
+    meta = json.loads(ask.template)["params"]["_meta"]
+    return str(meta.get("acpbridge", {}).get("midturn"))
 
 
 def _refusal(view: TowardClient, ask: Ask, frame: Json) -> None:
@@ -137,7 +152,7 @@ def _refusal(view: TowardClient, ask: Ask, frame: Json) -> None:
     evicted = view.world.bridge.counters.get("session_forgotten")
     lost = ask.sid in books.lost or ask.sid not in books.alias or bool(evicted)
     because = {
-        "busy": mix.policy["midturn"] == "reject",
+        "busy": "reject" in (mix.policy["midturn"], _wish(ask)),
         "queue-full": not ask.final,
         "not-durable": ask.denied,
         "agent-exited": gone and not ask.final,
@@ -171,7 +186,7 @@ def at_the_end(view: TowardClient) -> None:
     for ask in view.books.asks.values():
         if ask.method != "session/prompt" or not ask.answer or ask.refused or ask.cancelled:
             continue
-        if ask.stop in ("cancelled", "refusal") or ask.tag == "inferred":
+        if ask.stop in ("cancelled", "refusal") or ask.tag == "inferred" or ask.unproven:
             continue
         work = view.books.works[ask.n]
         is_said = "error" in json.loads(ask.answer) or work.excuse

@@ -11,14 +11,18 @@ from collections import deque
 from itertools import islice
 from random import Random
 
+from attrs import evolve
+
 from acpbridge.core.bridge import begin, start, step
 from acpbridge.core.effects import (
     ArmTimer,
     DisarmTimer,
     Effect,
+    FindKey,
     Finish,
     Note,
     Persist,
+    Recover,
     StartAgent,
     StopAgent,
     StreamToClient,
@@ -33,8 +37,10 @@ from acpbridge.core.events import (
     ClientGarbled,
     ClientSent,
     Event,
+    KeyFound,
     Persisted,
     PersistFailed,
+    Recovered,
     StopAsked,
     TimerFired,
     TimerKey,
@@ -80,6 +86,8 @@ class World:
         self.timers: dict[TimerKey, Plan] = {}
         self.events: deque[Event] = deque()
         profile = agent_named(self.mix.profile) if self.mix.chosen else None
+        if profile is not None and self.mix.traits["redirects"]:
+            profile = evolve(profile, steer_by="prompt")
         self.bridge = start(
             Policy(**self.mix.policy), profile, client_named(self.mix.client), "n0nce"
         )
@@ -241,8 +249,8 @@ class World:
                     self.toward_agent.write(line)
                     if self.to_agent is not None:
                         self.to_agent.write(line)
-                case Persist():
-                    self._persist(effect)
+                case Persist() | Recover() | FindKey():
+                    self._ask_disk(effect)
                 case ArmTimer(key=key, delay_s=delay_s, jitter=jitter):
                     self._arm(key, delay_s * (1 + jitter * self.chance.random()))
                 case DisarmTimer(key=key):
@@ -274,6 +282,16 @@ class World:
             if self.verbose:
                 self.say(f"   timer {key[0]} {key[1]}")
             self.feed(TimerFired(key))
+
+    def _ask_disk(self, effect: Persist | Recover | FindKey) -> None:
+        """Nothing is known from before: the journal's own tests know more."""
+        match effect:
+            case Persist():
+                self._persist(effect)
+            case Recover(session=session):
+                self.feed(Recovered(session))
+            case FindKey(token=token):
+                self.feed(KeyFound(token))
 
     def _persist(self, effect: Persist) -> None:
         self.toward_agent.persist(effect)

@@ -1,0 +1,253 @@
+"""What the disk's thread does: effects in, events out, in order, with the journal in between.
+
+Nothing here knows trio. A fault of the file fails what waits for the disk, in words, and hands
+back what nobody waits for: it is written again before anything later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from attrs import define, field, frozen
+
+from acpbridge.core.effects import Adopt, FindKey, Persist, PersistAlias, Recover, Tell
+from acpbridge.core.events import (
+    KeptPrompt,
+    KeyFound,
+    Persisted,
+    PersistFailed,
+    Recovered,
+)
+from acpbridge.errors import StateDirFault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from acpbridge.store.journal import Alias, Entry, Journal, Kept, Keyed, Retention
+
+DiskEffect: TypeAlias = Persist | PersistAlias | Recover | Tell | Adopt | FindKey
+Timed: TypeAlias = tuple[int, DiskEffect]
+"""An effect and when it was asked for: wall clock, milliseconds since 1970."""
+DiskEvent: TypeAlias = Persisted | PersistFailed | Recovered | KeyFound
+Said: TypeAlias = tuple[str, str, dict[str, Any]]
+"""A note: its name, its level, its fields."""
+
+_DAY_MS = 24 * 60 * 60 * 1000
+VOID_MAX = 1024
+"""Numbers of prompts that are not this run's after all, the newest."""
+_RECORDED = (Persist, PersistAlias)
+
+
+@frozen
+class Outcome:
+    """What came of one batch."""
+
+    events: list[DiskEvent]
+    said: list[Said]
+    owed: list[Timed]
+    """Not written for the fault; nobody waits for these, and they come first next time."""
+    fault: str = ""
+    """Why the file could not be used, for people; empty where it could."""
+
+
+@define(eq=False)
+class Journaling:
+    """One run's use of its journal. All methods block; the shell calls them one at a time."""
+
+    state_dir: Path
+    nonce: str
+    days_max: float
+    """Retention: since the last transition of a prompt."""
+    bytes_max: int
+    """Retention: of the journal's file."""
+    _journal: Journal | None = None
+    _void: dict[int, str] = field(factory=dict)
+    """Why entries of these prompts are not recorded any more."""
+
+    def perform(self, effects: Sequence[Timed], at_ms: int) -> Outcome:
+        """Do all of it, in order; transitions in a row are one transaction."""
+        outcome = Outcome([], [], [])
+        rest = list(effects)
+        try:
+            journal = self._opened(at_ms)
+            while rest:
+                count = _row_of_records(rest)
+                if count:
+                    self._record(journal, rest[:count], outcome)
+                else:
+                    self._ask(journal, rest[0][1], at_ms, outcome)
+                del rest[: count or 1]
+        except StateDirFault as fault:
+            reason = str(fault)
+            outcome = Outcome(outcome.events, outcome.said, outcome.owed, reason)
+            for timed in rest:
+                self._fail(timed, reason, outcome)
+        if self._journal is not None:
+            for aside in self._journal.take_news():
+                name = "journal_set_aside"
+                fields = {"path": aside.path, "reason": aside.reason}
+                outcome.said.append((name, "error", fields))
+        return outcome
+
+    def prune(self, now_ms: int) -> bool:
+        """One bounded step of retention; True when nothing is left to do."""
+        if self._journal is None:
+            return True
+        try:
+            return self._journal.prune(self._retention(), now_ms).is_done
+        except StateDirFault:
+            # What grows for a while does no harm; the next transition meets the fault and tells.
+            return True
+
+    def _retention(self) -> Retention:
+        from acpbridge.store.journal import Retention  # noqa: PLC0415
+
+        return Retention(int(self.days_max * _DAY_MS), self.bytes_max)
+
+    def close(self) -> None:
+        """An orderly end."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def _opened(self, at_ms: int) -> Journal:
+        if self._journal is None:
+            from acpbridge.store.journal import Journal  # noqa: PLC0415 - sqlite3 is slow to import
+
+            self._journal = Journal.open(self.state_dir, self.nonce, at_ms)
+        return self._journal
+
+    # -- transitions ------------------------------------------------------------------------
+    def _record(self, journal: Journal, effects: list[Timed], outcome: Outcome) -> None:
+        from acpbridge.store.journal import (  # noqa: PLC0415
+            IllegalTransition,
+            KeyTaken,
+        )
+
+        left = list(effects)
+        while True:
+            left = [one for one in left if not self._is_void(one[1], outcome)]
+            try:
+                journal.record([_item(one, at_ms) for at_ms, one in left])
+            except KeyTaken as taken:
+                # Another bridge accepted the same message a moment ago: it must not run twice.
+                self._void_number(taken.number, str(taken))
+            except IllegalTransition as fault:
+                self._void_number(fault.number, str(fault))
+                fields = {"prompt": fault.number, "old": fault.old, "new": fault.new}
+                outcome.said.append(("journal_refused_transition", "error", fields))
+            else:
+                break
+        tokens = [one.token for _, one in left if isinstance(one, Persist) and one.token]
+        outcome.events.extend(Persisted(token) for token in tokens)
+
+    def _is_void(self, effect: DiskEffect, outcome: Outcome) -> bool:
+        """Whether the journal does not have this prompt under this number."""
+        if not isinstance(effect, Persist) or effect.prompt not in self._void:
+            return False
+        if effect.token:
+            outcome.events.append(PersistFailed(effect.token, self._void[effect.prompt]))
+        return True
+
+    def _void_number(self, number: int, reason: str) -> None:
+        self._void[number] = reason
+        if len(self._void) > VOID_MAX:
+            del self._void[next(iter(self._void))]
+
+    # -- questions --------------------------------------------------------------------------
+    def _ask(self, journal: Journal, effect: DiskEffect, at_ms: int, outcome: Outcome) -> None:
+        match effect:
+            case Recover(session):
+                outcome.events.append(_recovered(journal, session, at_ms))
+            case FindKey(token, session, key):
+                keyed = journal.find_key(session, key)
+                found = None if keyed is None else _keyed(journal, keyed)
+                outcome.events.append(KeyFound(token, found))
+            case Tell(kept):
+                journal.tell(kept, at_ms)
+            case Adopt(kept, number, session):
+                if not journal.adopt(kept, number, at_ms, session):
+                    self._void_number(number, "another bridge has taken it, or it was forgotten")
+
+    def _fail(self, timed: Timed, reason: str, outcome: Outcome) -> None:
+        """The file cannot be used: nobody waits in vain, and nothing that must be kept is lost."""
+        match timed[1]:
+            case Persist(token=token) | FindKey(token=token) if token:
+                outcome.events.append(PersistFailed(token, reason))
+            case Recover(session):
+                outcome.events.append(Recovered(session))
+            case Adopt(prompt=number):
+                self._void_number(number, reason)
+            case _:
+                outcome.owed.append(timed)
+
+
+def _row_of_records(effects: Sequence[Timed]) -> int:
+    """How many of the first effects are transitions or aliases."""
+    at = 0
+    while at < len(effects) and isinstance(effects[at][1], _RECORDED):
+        at += 1
+    return at
+
+
+def _item(effect: DiskEffect, at_ms: int) -> Entry | Alias:
+    from acpbridge.store.journal import Alias, Entry, content_of  # noqa: PLC0415
+
+    if isinstance(effect, PersistAlias):
+        return Alias(effect.session, effect.generation, effect.agent_id, at_ms)
+    assert isinstance(effect, Persist)
+    return Entry(
+        number=effect.prompt,
+        state=effect.state,
+        session=effect.session,
+        at_ms=at_ms,
+        content=content_of(effect.line) if effect.line else b"",
+        reason=effect.reason,
+        completion=effect.completion,
+        turn=effect.turn,
+        trace=effect.trace,
+        key=effect.key,
+        answer=effect.answer,
+    )
+
+
+def _recovered(journal: Journal, session: str, at_ms: int) -> Recovered:
+    """Take over what dead runs left of the session, then say all that is to be told or sent."""
+    journal.take_over(at_ms, session)
+    untold = journal.untold(session)
+    known = {kept.id for kept in untold}
+    waiting = [kept for kept in journal.undelivered(session) if kept.id not in known]
+    holder = journal.holder_of(session)
+    generation, tip = journal.tip(session) or (0, "")
+    kept = sorted((*untold, *waiting), key=lambda one: one.id)
+    return Recovered(
+        session,
+        tuple(_kept(journal, one) for one in kept),
+        0 if holder is None else holder.pid,
+        generation,
+        tip,
+    )
+
+
+def _kept(journal: Journal, kept: Kept) -> KeptPrompt:
+    is_undelivered = kept.shown_state == "undelivered"
+    return KeptPrompt(
+        id=kept.id,
+        state=kept.shown_state,
+        words=kept.first_words,
+        content=journal.content(kept.id) if is_undelivered else b"",
+    )
+
+
+def _keyed(journal: Journal, keyed: Keyed) -> KeptPrompt:
+    kept = keyed.prompt
+    is_undelivered = kept.shown_state == "undelivered"
+    return KeptPrompt(
+        id=kept.id,
+        state=kept.shown_state,
+        words=kept.first_words,
+        content=journal.content(kept.id) if is_undelivered else b"",
+        answer=keyed.answer,
+        pid=kept.pid if kept.is_live and not keyed.is_own and not kept.is_kept else 0,
+    )
