@@ -6,6 +6,7 @@ block carry a `_meta` of its own, that member is cut out, for nobody can tell wh
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from acpbridge.wire import scan, splice
@@ -14,6 +15,8 @@ from acpbridge.wire.look import Unreadable, look
 FIRST_WORDS_CHARS_MAX = 80
 
 _META = frozenset({"_meta"})
+_SPELLED = re.compile(rb"\\u00(?:5[fF]|6[15dD]|74)")
+"""An escape that stands for a letter of "_meta"."""
 
 
 def content_of(raw: bytes) -> bytes:
@@ -22,8 +25,8 @@ def content_of(raw: bytes) -> bytes:
     if span is None:
         return b""
     content = raw[span[0] : span[1]]
-    # An escaped name would not be found as text, so every backslash asks for a look.
-    if b"_meta" not in content and b"\\" not in content:
+    # A large text is not parsed for its line feeds and quotes, which are escapes too.
+    if b"_meta" not in content and (b"\\u00" not in content or not _SPELLED.search(content)):
         return content
     return _without_meta(content, (), _parsed(content))
 

@@ -24,6 +24,9 @@ MALFORMED_BYTES_MAX = 2 * 1024
 _ID = re.compile(rb'"id"[ \t\n\r]*+:[ \t\n\r]*+("[^"\\]*+"|[^ \t\n\r",{}\[\]]++)')
 """The only `"id"` of a line that has one at top level, with a value that needs no scanner."""
 
+_SPELLED = re.compile(rb"\\u00(?:6[4589d-fD-F]|7[34]|49)")
+"""An escape that stands for a letter of "id", "method" or "sessionId"."""
+
 _SHOWN_BYTES_MAX = 120
 """What a frame's `repr` shows of its line."""
 
@@ -159,7 +162,7 @@ def _ambiguity(line: bytes) -> str:
     # over all members costs ten times as much as these searches.
     count = line.count
     is_once = count(b'"id"') < 2 and count(b'"method"') < 2 and count(b'"sessionId"') < 2
-    if is_once and b"\\u" not in line:
+    if is_once and not _may_be_spelled(line):
         return ""
     seen: set[str] = set()
     for name, _, value in walk(line, 0):
@@ -175,6 +178,14 @@ def _ambiguity(line: bytes) -> str:
                         return 'the params have two "sessionId" members: send one'
                     seen.add("sessionId")
     return ""
+
+
+def _may_be_spelled(line: bytes) -> bool:
+    """Whether one of the names that count may stand in the line with an escape in it.
+
+    A large text with other escapes is common, and a walk over it costs a second.
+    """
+    return b"\\u00" in line and _SPELLED.search(line) is not None
 
 
 def _read(line: bytes, body: dict[str, Any], *, strict: bool) -> Frame | Malformed:
@@ -235,8 +246,8 @@ def _id(line: bytes, has_id: bool) -> RpcId:
     """Return the bytes of the top-level id; of a doubled one the last, as parsers do."""
     if not has_id:
         return NO_ID
-    if line.count(b'"id"') == 1 and b"\\u" not in line:
-        # No other name and no escape: these bytes are the member, wherever they stand.
+    if line.count(b'"id"') == 1 and not _may_be_spelled(line):
+        # No other name, and none in escapes: these bytes are the member, wherever they stand.
         found = _ID.search(line)
         if found is not None:
             return RpcId(found[1])
