@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from tests.bench.rounds import Results
-from tests.bench.targets import BARE, BATCH, BRIDGE, RAW, Target
+from tests.bench.targets import BARE, BATCH, BRIDGE, RAW, UNRECORDED, Target
 
 
 @frozen
@@ -79,6 +79,18 @@ def _against(figure: str, base: Target) -> Callable[[Results], Sequence[float]]:
     return lambda results: ratios(results, figure, BRIDGE.name, base.name)
 
 
+def _beyond_sync(results: Results) -> Sequence[float]:
+    """What a prompt costs more than without a journal, less one sync of the disk, each round."""
+    return [
+        figures[BRIDGE.name]["prompt_p50_ms"]
+        - figures[UNRECORDED.name]["prompt_p50_ms"]
+        - figures[BRIDGE.name]["sync_ms"]
+        for figures in results.rounds
+        if "sync_ms" in figures.get(BRIDGE.name, {})
+        and "prompt_p50_ms" in figures.get(UNRECORDED.name, {})
+    ]
+
+
 def _own(figure: str) -> Callable[[Results], Sequence[float]]:
     return lambda results: values(results, figure, BRIDGE.name)
 
@@ -92,6 +104,13 @@ GOALS = (
     Goal("200-byte updates: rate to the batch pipe's", 0.75, _against("small_per_s", BATCH), True),
     Goal("round trip p50 to the raw pipe's", 1.25, _against("trip_p50_us", RAW)),
     Goal("start beyond `import trio, orjson`, ms", 60, over_imports),
+    Goal(
+        "journal: 200-byte updates, rate to that without",
+        0.9,
+        _against("small_per_s", UNRECORDED),
+        True,
+    ),
+    Goal("journal: a prompt beyond one without and a sync, ms", 1.5, _beyond_sync),
     Goal("idle RSS, MiB", 40, _own("idle_mib")),
     Goal("20 MiB frame: ways that kept its bytes", 2, _own("frame_20_ways"), True, min),
     Goal("stalled client: growth of RSS, MiB", 64, _alone("stall_mib"), counts=max),

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from tests.bench import proc
 from tests.bench.client import Updates
 from tests.bench.targets import Running
 
@@ -30,6 +31,7 @@ class Sizes:
 
     round_trips: int = 2_000
     warm_up_trips: int = 100
+    prompts: int = 200
     small: int = 50_000
     large: int = 5_000
     frames_mib: tuple[int, ...] = (8, 20)
@@ -51,8 +53,9 @@ class Sizes:
         """All of it in words."""
         frames = " and ".join(map(str, self.frames_mib))
         return (
-            f"{self.round_trips:,} round trips; {self.small:,} updates of 200 bytes, "
-            f"{self.large:,} of 10 KiB; frames of {frames} MiB; {self.stall_mb} MB unread; "
+            f"{self.round_trips:,} round trips; {self.prompts} prompts; "
+            f"{self.small:,} updates of 200 bytes, {self.large:,} of 10 KiB; "
+            f"frames of {frames} MiB; {self.stall_mb} MB unread; "
             f"turns of {self.linear:,} and {self.linear * LONG_TURN:,} updates; "
             f"{FEW_SESSIONS} and {self.sessions:,} sessions"
         )
@@ -60,6 +63,7 @@ class Sizes:
 
 QUICK = Sizes(
     round_trips=300,
+    prompts=20,
     small=5_000,
     large=500,
     starts=2,
@@ -79,6 +83,17 @@ def round_trip(run: Running, session: str, sizes: Sizes, figures: Figures) -> No
     figures["trip_cpu_us"] = (run.cost().cpu_s - before_s) / len(took) * 1e6
     figures["trip_p50_us"] = took[len(took) // 2]
     figures["trip_p95_us"] = took[len(took) * 95 // 100]
+
+
+def prompt(run: Running, session: str, sizes: Sizes, figures: Figures) -> None:
+    """Prompts of one update each, one after the other: what a prompt waits for before it goes."""
+    one = Updates(1, SMALL_BYTES)
+    run.client.turn(session, one, verify=True)
+    took = sorted(
+        run.client.turn(session, one, verify=False).took_s * 1e3 for _ in range(sizes.prompts)
+    )
+    figures["prompt_p50_ms"] = took[len(took) // 2]
+    figures["sync_ms"] = proc.sync_ms(proc.folder_of(run.pid))
 
 
 def _stream(
@@ -125,6 +140,7 @@ def frame(run: Running, session: str, sizes: Sizes, figures: Figures) -> None:
 
 PARTS: dict[str, Callable[[Running, str, Sizes, Figures], None]] = {
     "trip": round_trip,
+    "prompt": prompt,
     "small": small,
     "styles": styles,
     "large": large,

@@ -13,6 +13,10 @@ from attrs import frozen
 
 PROC = Path("/proc")
 _KIB_IN_MIB = 1024
+SYNCS = 15
+"""Appends of which `sync_ms` takes the median."""
+SYNC_BYTES = 8 * 1024
+"""About what the journal writes for one intent."""
 _SCHED_CLOCK = 2
 """`CPUCLOCK_SCHED` of the kernel's posix-timers.h: user and system time of a whole process."""
 
@@ -102,3 +106,25 @@ def _kib(status: str, field: str) -> int:
     """A field of /proc/PID/status; a zombie has none, which is 0."""
     found = re.search(rf"^{field}:\s+(\d+) kB$", status, re.MULTILINE)
     return int(found[1]) if found else 0
+
+
+def sync_ms(folder: Path) -> float:
+    """What one small durable append costs on the disk of this folder: the median of some.
+
+    Nobody can promise durability for less, and disks differ by a factor of twenty.
+    """
+    path = folder / "sync.probe"
+    took: list[float] = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(SYNCS):
+            file.write(bytes(SYNC_BYTES))
+            begin_s = time.perf_counter()
+            os.fdatasync(file.fileno())
+            took.append((time.perf_counter() - begin_s) * 1e3)
+    path.unlink()
+    return sorted(took)[len(took) // 2]
+
+
+def folder_of(pid: int) -> Path:
+    """The working directory of a process."""
+    return Path(f"/proc/{pid}/cwd").resolve()

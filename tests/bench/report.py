@@ -18,6 +18,8 @@ COLUMNS = {
     "trip_p50_us": ("trip p50 us", "{:.0f}"),
     "trip_p95_us": ("p95 us", "{:.0f}"),
     "trip_cpu_us": ("CPU us/trip", "{:.0f}"),
+    "prompt_p50_ms": ("prompt p50 ms", "{:.2f}"),
+    "sync_ms": ("disk sync ms", "{:.2f}"),
     "small_per_s": ("200 B /s", "{:,.0f}"),
     "small_cpu_s_100k": ("CPU s/100k", "{:.3f}"),
     "hermes_per_s": ("Hermes /s", "{:,.0f}"),
@@ -44,7 +46,7 @@ RATIOS = {
     "large_per_s": "10 KiB rate",
     "large_cpu_s_100k": "CPU/10 KiB",
 }
-_NAME_CHARS = 19
+_NAME_CHARS = 21
 _OWN_LOAD = 1
 """What the bench's own processes may add to a load of one for each core."""
 

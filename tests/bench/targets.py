@@ -42,6 +42,8 @@ class Target:
     """`{agent}` and `{port}` are replaced."""
     needs: str = ""
     """A program on PATH."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """What its environment says beside ours."""
 
     @property
     def listens(self) -> bool:
@@ -63,13 +65,16 @@ BARE = Target("bare agent", ("{agent}",))
 RAW = Target("raw trio pipe", (*_PIPES, "raw", "{agent}"))
 BATCH = Target("trio+orjson batch", (*_PIPES, "batch", "{agent}"))
 BRIDGE = Target("acpbridge run", (_bridge(), "run", "--", "{agent}"))
+UNRECORDED = Target(
+    "acpbridge, no journal", BRIDGE.argv, variables=(("ACPBRIDGE_JOURNAL", "false"),)
+)
 SOCAT = Target("socat", ("socat", "-b262144", "-", "EXEC:{agent}"), needs="socat")
 WEBSOCKETD = Target(
     "websocketd",
     ("websocketd", "--address=127.0.0.1", "--port={port}", "{agent}"),
     needs="websocketd",
 )
-TARGETS = (BARE, RAW, BATCH, BRIDGE, SOCAT, WEBSOCKETD)
+TARGETS = (BARE, RAW, BATCH, BRIDGE, UNRECORDED, SOCAT, WEBSOCKETD)
 
 
 def compile_agent(folder: Path) -> Path:
@@ -127,7 +132,7 @@ def running(target: Target, agent: Path, *, limit_s: float = LIMIT_S) -> Iterato
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd=agent.parent,
-        env=environment(agent.parent),
+        env={**environment(agent.parent), **dict(target.variables)},
     )
     watchdog = threading.Timer(limit_s, _kill, [process.pid])
     watchdog.daemon = True
