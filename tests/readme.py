@@ -106,7 +106,10 @@ def help_of(name: str) -> str:
 
 
 def _help(command: click.Command, called: str) -> str:
-    with click.Context(command, info_name=called, terminal_width=88) as context:
+    # As a child of the whole program's, whose settings it inherits: a command remembers the names
+    # of its help option from the first time that it is asked.
+    with click.Context(commands, **commands.context_settings) as parent:
+        context = click.Context(command, parent, called, terminal_width=88)
         return command.get_help(context)
 
 
