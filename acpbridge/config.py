@@ -49,6 +49,8 @@ class Limits:
     """A descendant that holds the agent's stdout open delays its end by at most this."""
     flush_max_s: float = 2.0
     """At the end, what still waits for the client is written for at most this long."""
+    last_words_s: float = 0.1
+    """When the agent is gone for good, what the client sends in this time is still refused."""
     outbox_high_bytes: int = 8 * MIB
     """The other side is not read while this much waits to be written to this one."""
     outbox_hard_bytes: int = 64 * MIB

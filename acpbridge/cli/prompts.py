@@ -35,6 +35,7 @@ _STATE_DIR = click.option(
     envvar="ACPBRIDGE_STATE_DIR",
     help="Where the bridges keep their journal.  [default: the user's state directory]",
 )
+_BELOW = click.option("--state-dir", metavar="DIR", help="As before the subcommand.")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
@@ -58,7 +59,8 @@ def prompts(
 
     Example: acpbridge prompts --state undelivered
 
-    Works while bridges run. `show`, `text` and `forget` take a prompt's number from the list.
+    Works while bridges run. `show`, `text` and `forget` take a prompt's number from the list. What
+    no running bridge has any more is shown as the next one will find it.
     """
     ctx.obj = state_dir
     if ctx.invoked_subcommand is not None:
@@ -83,14 +85,15 @@ def prompts(
 
 @prompts.command()
 @click.argument("number", type=int)
+@_BELOW
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 @click.pass_obj
-def show(state_dir: str | None, number: int, *, as_json: bool) -> None:
+def show(above: str | None, number: int, state_dir: str | None, *, as_json: bool) -> None:
     """Show one prompt with its history, its text and its answer.
 
     Example: acpbridge prompts show 12
     """
-    with _archive(state_dir) as archive:
+    with _archive(state_dir or above) as archive:
         found = archive.prompt(number)
         text = archive.text(number)
     if found is None:
@@ -113,13 +116,14 @@ def show(state_dir: str | None, number: int, *, as_json: bool) -> None:
 
 @prompts.command()
 @click.argument("number", type=int)
+@_BELOW
 @click.pass_obj
-def text(state_dir: str | None, number: int) -> None:
+def text(above: str | None, number: int, state_dir: str | None) -> None:
     """Write the text of a prompt to stdout, as it was sent, to pipe it elsewhere.
 
     Example: acpbridge prompts text 12 | wl-copy
     """
-    with _archive(state_dir) as archive:
+    with _archive(state_dir or above) as archive:
         found = archive.text(number)
     if found is None:
         raise _absent(number)
@@ -129,15 +133,16 @@ def text(state_dir: str | None, number: int) -> None:
 
 @prompts.command()
 @click.argument("number", type=int)
+@_BELOW
 @click.pass_obj
-def forget(state_dir: str | None, number: int) -> None:
+def forget(above: str | None, number: int, state_dir: str | None) -> None:
     """Delete a prompt and its text from the journal.
 
     Example: acpbridge prompts forget 12
 
     One that a running bridge still has is not deleted: cancel it in its client first.
     """
-    with _archive(state_dir) as archive:
+    with _archive(state_dir or above) as archive:
         done = archive.forget(number)
     if done == "absent":
         raise _absent(number)

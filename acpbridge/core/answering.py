@@ -74,13 +74,19 @@ def _believe(bridge: Bridge, session: Session, prompt: Prompt) -> None:
         return
     _share(bridge, session, frame, stop)
     remember_end(bridge, session)
+    steer = session.steer()
+    if steer is not None and steer.steered:
+        steer.turn_cancelled = stop == acp.CANCELLED
     owner_gone(bridge, session)
     if session.phase is Phase.WEDGED:
         return
     if session.bound():
         session.phase = Phase.HELD
         session.turn = Turn(bridge.now, bridge.now)
+        # The owner alone was cancelled, if it was; what goes on now the client wants to see.
+        session.muted = False
         release_steers(bridge, session)
+        queue.watch(bridge, session)
         return
     prompts.settle(bridge, session)
 

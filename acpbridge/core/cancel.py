@@ -16,7 +16,7 @@ from acpbridge.core.model import (
     Stage,
     Trigger,
 )
-from acpbridge.core.outgoing import send
+from acpbridge.core.outgoing import release_behind, send
 from acpbridge.core.requests import cancel_open_asks, forward, release_steers
 from acpbridge.core.work import watch_quiet
 from acpbridge.wire import acp, codec, scan, splice
@@ -62,6 +62,9 @@ def answer_unsent(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """Nothing of it was sent: it is `cancelled`, or undelivered if the client leaves now (R20)."""
     prompt.cancelled = True
     bridge.persist(prompt, session, "cancelled", "cancelled before it was sent")
+    if present.is_unheard(prompt):
+        # Whoever cancels stops it, and may not know of it: it is undelivered again.
+        present.leave_again(bridge, session, prompt, "cancelled before it was sent")
     session.dropped.append((bridge.now, prompt))
     del session.dropped[: -bridge.policy.queue_prompts_max]
     bridge.arm("undelivered", None, bridge.policy.cancel_eof_s)
@@ -132,6 +135,8 @@ def unsent_back(bridge: Bridge, session: Session) -> None:
     for prompt in list(session.at_agent):
         if prompt.stage in (Stage.SENDING, Stage.STEERING):
             queue.take_back(bridge, session, prompt, "its turn is being stopped")
+    # The cancel comes behind what the client said before it (I5).
+    release_behind(bridge)
 
 
 def _drop_unwritten(bridge: Bridge, session: Session, prompt: Prompt) -> None:

@@ -117,8 +117,14 @@ class KeptPrompt:
     """The JSON of its `params.prompt`, where it is undelivered."""
     answer: bytes = b""
     """The JSON of its result, where it has one."""
+    was_cancelled: bool = False
+    """Its client was told so, and left right behind (R20): it is told of, and never sent."""
     pid: int = 0
     """The live process of another bridge that has it; 0 for none."""
+    told: bool = False
+    """A client was told of it before."""
+    key: str = ""
+    """Its `promptKey`."""
 
 
 @frozen
@@ -130,6 +136,8 @@ class Recovered:
     """Untold or undelivered, oldest first."""
     pid: int = 0
     """The process of another live bridge that has prompts of this session; 0 for none."""
+    settled: bool = False
+    """A turn of it has ended with a result: an agent that loads it has something to replay."""
     generation: int = 0
     tip: str = ""
     """The id by which the agent knew it last; empty where that is its own."""

@@ -7,6 +7,8 @@ once, however often it is sent; what was not delivered is told, or sent where th
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from acpbridge.core import present, prompts, queue
 from acpbridge.core.effects import Adopt, FindKey, Recover, Tell
 from acpbridge.core.events import KeptPrompt, KeyFound, Persisted, PersistFailed, Recovered
@@ -38,6 +40,8 @@ def disk_said(bridge: Bridge, event: Persisted | PersistFailed | Recovered | Key
             _recovered(bridge, event)
         case KeyFound():
             _key_found(bridge, event)
+        case _:
+            assert_never(event)
 
 
 def _recovered(bridge: Bridge, event: Recovered) -> None:
@@ -53,15 +57,17 @@ def _recovered(bridge: Bridge, event: Recovered) -> None:
         # After a restart the tip is loaded, under the id that the client knows (R25).
         session.agent_id, session.generation = event.tip, event.generation
         bridge.by_agent_id[event.tip] = session
-    is_late = not session.recovering
     session.recovering = False
     session.held_by = event.pid
+    session.settled_before = event.settled
+    known = {one.id for one in session.untold}
     for kept in event.kept:
-        if kept.state == "undelivered" and bridge.policy.undelivered == "send" and kept.content:
+        is_sent = bridge.policy.undelivered == "send" and not kept.was_cancelled
+        if kept.state == "undelivered" and is_sent and kept.content:
             _adopt(bridge, session, kept)
-        else:
+        elif not kept.told and kept.id not in known:
             session.untold.append(kept)
-    if is_late and present.has_open_prompt(session):
+    if present.has_open_prompt(session):
         tell(bridge, session)
     bridge.fire(session, Trigger.WANT)
 
@@ -75,6 +81,7 @@ def _adopt(bridge: Bridge, session: Session, kept: KeptPrompt) -> None:
     prompt = prompts.made(bridge, session, frame)
     prompt.wire_id = own
     prompt.unasked = prompt.recorded = True
+    prompt.key, prompt.left = kept.key, kept
     bridge.out.append(Adopt(kept.id, prompt.number, session.id))
     bridge.note("undelivered_sent", "warning", session=session.id, kept=kept.id)
     at = 0
@@ -90,7 +97,10 @@ def _adopt(bridge: Bridge, session: Session, kept: KeptPrompt) -> None:
 def tell(bridge: Bridge, session: Session) -> None:
     """Say in a prompt's turn, in one thought chunk, what was kept from before this run."""
     held_by, session.held_by = session.held_by, 0
-    kept, session.untold = session.untold, []
+    # One that the client is sending again by its key hears of it by its own answer.
+    keys = {item.key for item in session.queue if isinstance(item, Prompt)} - {""}
+    kept = [one for one in session.untold if one.key not in keys]
+    session.untold = [one for one in session.untold if one.key in keys]
     said = [_sentence(state, [one for one in kept if one.state == state]) for state in _SENTENCES]
     if held_by:
         said.append(
@@ -128,8 +138,8 @@ def joins(bridge: Bridge, session: Session, prompt: Prompt) -> bool:
         return False
     queued = [item for item in session.queue if isinstance(item, Prompt)]
     for other in (*session.at_agent, *queued):
-        if other.key == prompt.key:
-            other.followers.append(prompt.wire_id)
+        if other is not prompt and other.key == prompt.key:
+            other.followers += [prompt.wire_id, *prompt.followers]
             bridge.note("prompt_joined", session=session.id, prompt=other.number)
             return True
     return False
@@ -150,11 +160,19 @@ def _key_found(bridge: Bridge, event: KeyFound) -> None:
     if session is None or prompt is None or prompt.stage is not Stage.QUEUED:
         return
     prompt.looking = False
+    # The journal begins its rows in the order of their numbers, and others have passed it by.
+    bridge.prompts += 1
+    prompt.number = bridge.prompts
     found = event.prompt
-    if found is None:
+    if joins(bridge, session, prompt):
+        # It is one of those that an earlier run has left, and was sent again meanwhile.
+        queue.unqueue(bridge, session, prompt)
+        prompt.stage = Stage.ENDED
+    elif found is None:
         bridge.persist(prompt, session, "accepted")
     elif found.state == "undelivered":
         prompt.recorded = True
+        session.untold = [one for one in session.untold if one.id != found.id]
         bridge.out.append(Adopt(found.id, prompt.number, session.id))
     else:
         queue.unqueue(bridge, session, prompt)

@@ -115,6 +115,7 @@ def loaded(bridge: Bridge, session: Session, pending: Pending, frame: Frame) -> 
     session.known = True
     session.fresh = False
     session.settled = session.settled or session.replayed > 0
+    session.settled_before = False
     assert pending.frame is not None
     session.params = params_bytes(bridge, pending.frame)
     identity.learn_tip(bridge, session, frame.result)
@@ -132,8 +133,8 @@ def nothing_loaded(bridge: Bridge, session: Session, method: str, frame: Frame) 
     asked = {session.id, session.agent_id, session.tip}
     if real and asked.isdisjoint(value for value in current if isinstance(value, str)):
         return "it opened another session instead"
-    must_replay = method == acp.SESSION_LOAD and session.phase is Phase.LOST and session.settled
-    if must_replay and not session.replayed:
+    had_turns = session.settled if session.phase is Phase.LOST else session.settled_before
+    if method == acp.SESSION_LOAD and had_turns and not session.replayed:
         return "it replayed nothing of a conversation that had turns"
     return ""
 

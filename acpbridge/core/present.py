@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 
+from attrs import evolve
+
 from acpbridge.core import identity, replies
 from acpbridge.core.model import Bridge, Prompt, Session, Stage
+from acpbridge.core.outgoing import release_behind
 from acpbridge.wire import acp, scan, splice
 from acpbridge.wire.frame import Frame, Kind, RpcId
 from acpbridge.wire.ids import is_stable
@@ -108,9 +111,10 @@ def _mark_shown(session: Session) -> None:
 
 def has_open_prompt(session: Session) -> bool:
     """Whether the client waits for a response in this session."""
-    if session.at_agent or session.paced:
+    if session.paced:
         return True
-    return any(isinstance(item, Prompt) for item in session.queue)
+    prompts = [item for item in (*session.at_agent, *session.queue) if isinstance(item, Prompt)]
+    return not all(is_unheard(prompt) for prompt in prompts)
 
 
 def flush_late(bridge: Bridge, session: Session) -> None:
@@ -169,12 +173,36 @@ def refuse(
     bridge.note("prompt_refused", "warning", session=session.id, prompt=prompt.number, kind=kind)
     # What was at the agent may have run; what was not never will.
     state = "refused" if prompt.stage in _UNSENT else "unknown"
-    if prompt.unasked and state == "refused":
-        # Nobody asked for it now, so nobody is refused: it stays undelivered.
-        bridge.persist(prompt, session, "accepted", f"undelivered: {reason or text}")
-        prompt.recorded = False
+    if prompt.looking:
+        # It begins with its key: undelivered without one, it could run beside its repeat (I3).
+        bridge.persist(prompt, session, "accepted")
     bridge.persist(prompt, session, state, reason or text)
+    if is_unheard(prompt):
+        leave_again(bridge, session, prompt, reason or text, is_lost=kind != "not-durable")
     fail(bridge, session, prompt, replies.refusal(prompt.id, kind, text), kind, text)
+
+
+def is_unheard(prompt: Prompt) -> bool:
+    """Whether nobody waits for its answer."""
+    return prompt.unasked and not prompt.followers
+
+
+def leave_again(
+    bridge: Bridge, session: Session, prompt: Prompt, reason: str, *, is_lost: bool = True
+) -> None:
+    """Nobody asked for it now, so nobody is refused: it is told of in the next prompt's turn.
+
+    What was not sent is undelivered again. Not `is_lost`: another bridge may have it.
+    """
+    assert prompt.left is not None
+    left = prompt.left
+    if prompt.stage in _UNSENT:
+        bridge.persist(prompt, session, "accepted", f"undelivered: {reason}")
+    else:
+        left = evolve(left, state="unknown", content=b"")
+    prompt.recorded = False
+    if is_lost:
+        session.untold.append(left)
 
 
 def fail(
@@ -182,7 +210,7 @@ def fail(
 ) -> None:
     """Answer a prompt with an error line, or with the words of `text` and an `end_turn`."""
     if bridge.client.errors_as_text:
-        if not prompt.cancelled:
+        if not prompt.cancelled and not is_unheard(prompt):
             say(bridge, session, text, acp.AGENT_MESSAGE_CHUNK)
         line = replies.completion(prompt.id, acp.END_TURN, kind=kind)
     if kind == AGENT_ERROR:
@@ -214,6 +242,8 @@ def _end(bridge: Bridge, session: Session, prompt: Prompt, completion: str) -> N
     prompt.answer = None
     if prompt in session.at_agent:
         session.at_agent.remove(prompt)
+        # What waited behind it came before whatever is written next (I5).
+        release_behind(bridge)
     bridge.ended[prompt.wire_id] = (session, prompt, completion)
     bridge.note("prompt_answered", "debug", session=session.id, prompt=prompt.number)
 

@@ -117,6 +117,15 @@ def _command(text: str) -> str:
     return words[0][1:] if words and text.startswith("/") else ""
 
 
+def is_slashed(prompt: Prompt) -> bool:
+    """Whether one of its text blocks begins with a slash (R3).
+
+    claude-agent-acp 0.101.0 runs the last text block as a command, whatever stands before it.
+    """
+    texts = [prompt.text, *(words for _, words in _texts(prompt.frame.params.get("prompt")))]
+    return any(words.lstrip().startswith("/") for words in texts)
+
+
 def echo_text(frame: Frame) -> str:
     """The text of a `user_message_chunk`."""
     content = frame.update.get("content")

@@ -164,7 +164,7 @@ def persist_failed(bridge: Bridge, token: int, reason: str) -> None:
     if session is None or prompt is None or not _is_meant(prompt, token):
         return
     is_steer = prompt.stage is Stage.STEERING
-    text = f"The message could not be recorded ({reason}), so it was not sent. Free the disk."
+    text = f"It could not be recorded, so it was not sent: {reason}. Mend that and send it again."
     present.refuse(bridge, session, prompt, "not-durable", text)
     _without(bridge, session, is_steer=is_steer)
 

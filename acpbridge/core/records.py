@@ -6,6 +6,7 @@ from collections import deque
 
 from attrs import define, field
 
+from acpbridge.core.events import KeptPrompt
 from acpbridge.core.phases import Stage
 from acpbridge.wire.frame import Frame, RpcId
 
@@ -43,6 +44,8 @@ class Prompt:
     """The journal has it under its number."""
     unasked: bool = False
     """Undelivered by an earlier run and sent now: no request waits for its answer."""
+    left: KeptPrompt | None = None
+    """What the journal said of it then."""
     attempts: int = 0
     taken_back: int = 0
     busy_since_s: float = NEVER
@@ -77,6 +80,8 @@ class Prompt:
     """It goes beside its owner as a second prompt, and has no answer yet (R14)."""
     said_line: bytes = b""
     """What is written in place of `line`: the same behind a command."""
+    turn_cancelled: bool = False
+    """Its owner ended `cancelled` while this steer was unanswered: it shares that (R15)."""
     own_turn: bool = False
     """The steer started a turn of its own: the owner's response is not its end (R14)."""
     alone_s: float = NEVER

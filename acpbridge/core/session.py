@@ -116,6 +116,8 @@ class Session:
     """Responses, by wire id, that wait for the gap after the last update."""
     paced_since_s: float = NEVER
 
+    settled_before: bool = False
+    """A turn of it ended with a result before this run; until its load has shown something."""
     looked_up: bool = False
     """The journal was asked what is known of it from before this run."""
     recovering: bool = False

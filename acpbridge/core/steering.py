@@ -89,7 +89,7 @@ def _fits(bridge: Bridge, session: Session, owner: Prompt, prompt: Prompt) -> bo
     may = not session.steering_off and not bridge.closing and agent_is_up(bridge)
     # Behind a turn without an owner the agent would put it into that one: whose end is not ours.
     may = may and not owner.behind
-    is_command = owner.text.startswith("/") or prompt.text.startswith("/")
+    is_command = prompts.is_slashed(owner) or prompts.is_slashed(prompt)
     return (
         can
         and may
@@ -248,7 +248,7 @@ def _is_homeless(session: Session) -> bool:
 
 
 def _injected(bridge: Bridge, session: Session, prompt: Prompt, said: str) -> None:
-    if prompt.cancelled and not _is_owned(session):
+    if (prompt.cancelled or prompt.turn_cancelled) and not _is_owned(session):
         # R15: it was written before the cancel, and the turn that it joined is over.
         turn.complete(bridge, session, prompt, "shared", acp.CANCELLED)
         return
@@ -284,6 +284,8 @@ def _own_turn(bridge: Bridge, session: Session) -> None:
     """The owner has been answered: what runs now is a turn of the steered prompt alone."""
     _ensure_turn(bridge, session).watched = False
     session.phase = Phase.HELD
+    # The client may have cancelled the owner alone; this turn it wants to see.
+    session.muted = session.ghost_runs = False
     for name in ("trail", "wait_max"):
         bridge.disarm(name, session)
     for prompt in session.at_agent:
@@ -297,6 +299,9 @@ def _own_turn(bridge: Bridge, session: Session) -> None:
 def _refused(bridge: Bridge, session: Session, prompt: Prompt, said: str) -> None:
     """Not consumed: it is still ours, unless the client has cancelled it meanwhile."""
     if prompt.cancelled:
+        # The record too must say that nothing of it has run: it may be undelivered yet (R20).
+        bridge.persist(prompt, session, "accepted", f"not taken into the turn: {said}")
+        prompt.stage = Stage.STEERING
         cancel.answer_unsent(bridge, session, prompt)
         return
     queue.take_back(bridge, session, prompt, f"not taken into the turn: {said}")

@@ -1,8 +1,8 @@
 """The disk: the journal's effects on their way to one thread, and its answers back.
 
-`take` is synchronous, like every effect. What somebody waits for goes at once, with all that was
-taken before it, in one transaction; what nobody waits for gathers for `journal_gather_s` first. A
-disk that fails refuses what waits, keeps the rest, and is tried again.
+`take` is synchronous, like every effect. What somebody waits for, and a message that was taken,
+goes at once, with all that was taken before it, in one transaction; the rest gathers for a moment.
+A disk that fails refuses what waits, keeps the rest, and is tried again.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ class Disk:
     def take(self, effect: DiskEffect) -> None:
         """Queue one effect; never waits. Its answer, if it has one, is fed later."""
         self._waiting.append((self._wall_ms(), effect))
+        # A message that was taken has nobody else who knows it: it does not wait for company.
         is_urgent = isinstance(effect, (Recover, FindKey)) or (
-            isinstance(effect, Persist) and effect.token > 0
+            isinstance(effect, Persist) and (effect.token > 0 or effect.state == "accepted")
         )
         if is_urgent and not self._is_urgent:
             self._is_urgent = True

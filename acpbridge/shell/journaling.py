@@ -34,6 +34,10 @@ Said: TypeAlias = tuple[str, str, dict[str, Any]]
 """A note: its name, its level, its fields."""
 
 _DAY_MS = 24 * 60 * 60 * 1000
+LAST_MAX = 20
+"""Prompts, the newest, in which a settled turn of a session is looked for."""
+_ENDED = ("settled", "answered")
+_RESULTS = ("response", "shared", "drained", "marked", "inferred")
 VOID_MAX = 1024
 """Numbers of prompts that are not this run's after all, the newest."""
 _RECORDED = (Persist, PersistAlias)
@@ -79,7 +83,7 @@ class Journaling:
                     self._ask(journal, rest[0][1], at_ms, outcome)
                 del rest[: count or 1]
         except StateDirFault as fault:
-            reason = str(fault)
+            reason = fault.hint
             outcome = Outcome(outcome.events, outcome.said, outcome.owed, reason)
             for timed in rest:
                 self._fail(timed, reason, outcome)
@@ -132,7 +136,7 @@ class Journaling:
                 journal.record([_item(one, at_ms) for at_ms, one in left])
             except KeyTaken as taken:
                 # Another bridge accepted the same message a moment ago: it must not run twice.
-                self._void_number(taken.number, str(taken))
+                self._void_number(taken.number, taken.hint)
             except IllegalTransition as fault:
                 self._void_number(fault.number, str(fault))
                 fields = {"prompt": fault.number, "old": fault.old, "new": fault.new}
@@ -159,6 +163,9 @@ class Journaling:
     def _ask(self, journal: Journal, effect: DiskEffect, at_ms: int, outcome: Outcome) -> None:
         match effect:
             case Recover(session):
+                taken = () if session else journal.take_over(at_ms)
+                if taken:
+                    outcome.said.append(("prompts_recovered", "warning", {"count": len(taken)}))
                 outcome.events.append(_recovered(journal, session, at_ms))
             case FindKey(token, session, key):
                 keyed = journal.find_key(session, key)
@@ -220,11 +227,13 @@ def _recovered(journal: Journal, session: str, at_ms: int) -> Recovered:
     waiting = [kept for kept in journal.undelivered(session) if kept.id not in known]
     holder = journal.holder_of(session)
     generation, tip = journal.tip(session) or (0, "")
+    last = journal.list_prompts(session=session, limit=LAST_MAX)
     kept = sorted((*untold, *waiting), key=lambda one: one.id)
     return Recovered(
         session,
         tuple(_kept(journal, one) for one in kept),
         0 if holder is None else holder.pid,
+        any(one.state in _ENDED and one.completion in _RESULTS for one in last),
         generation,
         tip,
     )
@@ -237,6 +246,9 @@ def _kept(journal: Journal, kept: Kept) -> KeptPrompt:
         state=kept.shown_state,
         words=kept.first_words,
         content=journal.content(kept.id) if is_undelivered else b"",
+        told=kept.told_ms is not None,
+        was_cancelled=kept.completion == "cancelled",
+        key=kept.key,
     )
 
 

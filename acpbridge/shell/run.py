@@ -205,6 +205,10 @@ class Front(Generic[StateT]):
             driver.begin()
             nursery.start_soon(self._read_client, stdin)
             await driver.finished.wait()
+            if driver.exit_code and self._is_client_open:
+                # The client learns of our end by EOF; what it writes until then is not left open.
+                with trio.move_on_after(self._limits.last_words_s):
+                    await trio.sleep_forever()
             with trio.move_on_after(self._limits.flush_max_s):
                 await self._client.drained()
             await self._end_agents()

@@ -25,7 +25,7 @@ from acpbridge.store.journal_look import Full, Holder, Kept, Step
 from acpbridge.store.journal_prune import Pruned, Retention
 from acpbridge.store.journal_record import apply
 from acpbridge.store.journal_run import hold, live_pids, run_id
-from acpbridge.store.journal_states import Alias, Entry, IllegalTransition, sql_text
+from acpbridge.store.journal_states import Alias, Entry, IllegalTransition, Numbers, sql_text
 from acpbridge.store.state_dir import prepare_state_dir
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Journal(Reader):
         self._row: int | None = None
         """Of this run; written with its first prompt, so that opening writes nothing."""
         self._row_renewals = 0
-        self._last = 0
+        self._numbers = Numbers()
         try:
             database = Database(state_dir, renews=True)
         except BaseException:
@@ -144,16 +144,19 @@ class Journal(Reader):
         if not items:
             return
 
-        def work(connection: sqlite3.Connection) -> int:
-            row, last = self._run_row(connection), self._last
+        def work(connection: sqlite3.Connection) -> tuple[int, Numbers]:
+            row, numbers = self._run_row(connection), self._numbers.copy()
+            is_renewed = bool(self.renewals)
             for item in items:
-                apply(connection, row, item, last, is_renewed=bool(self.renewals))
-                last = max(last, item.number) if isinstance(item, Entry) else last
-            return row
+                number = item.number if isinstance(item, Entry) else 0
+                is_new = numbers.is_new(number)
+                apply(connection, row, item, is_new=is_new, is_renewed=is_renewed)
+                if is_new:
+                    numbers.add(number)
+            return row, numbers
 
-        self._note_row(self._database.write(work))
-        numbers = [item.number for item in items if isinstance(item, Entry)]
-        self._last = max([self._last, *numbers])
+        row, self._numbers = self._database.write(work)
+        self._note_row(row)
 
     def adopt(self, prompt_id: int, number: int, at_ms: int, session: str = "") -> bool:
         """Make an undelivered prompt this run's own, as `number`; False where it is not there.
@@ -180,7 +183,8 @@ class Journal(Reader):
 
         row, is_done = self._database.write(work)
         self._note_row(row)
-        self._last = max(self._last, number if is_done else 0)
+        if is_done:
+            self._numbers.add(number)
         return is_done
 
     def _own_row(self) -> int | None:
@@ -249,9 +253,10 @@ class Journal(Reader):
         )
 
     def tell(self, prompt_ids: Iterable[int], at_ms: int) -> tuple[int, ...]:
-        """Mark kept prompts as told, before telling; those that nobody else has marked, in order.
+        """Mark kept prompts as told; those that nobody else has marked, in order.
 
-        An undelivered prompt stays one; what is unknown, or a result, is then over.
+        An undelivered prompt stays one; what is unknown, or a result, is then over. Also one that
+        this run has sent for nobody, and that became unknown.
         """
         ids = tuple(prompt_ids)
 
@@ -261,7 +266,7 @@ class Journal(Reader):
                 for id_ in ids
                 if connection.execute(
                     "UPDATE prompt SET told_ms = ?, is_kept = (state = 'accepted') "
-                    "WHERE id = ? AND is_kept = 1 AND told_ms IS NULL",
+                    "WHERE id = ? AND (is_kept = 1 OR state = 'unknown') AND told_ms IS NULL",
                     (at_ms, id_),
                 ).rowcount
             )

@@ -11,7 +11,17 @@ from attrs import frozen
 
 from acpbridge.store.journal_content import first_words
 from acpbridge.store.journal_run import RunId, is_dead
-from acpbridge.store.journal_states import ACCEPTED, ANSWERED, ENDS, UNDELIVERED, sql_text
+from acpbridge.store.journal_states import (
+    ACCEPTED,
+    ANSWERED,
+    ENDS,
+    SENDING,
+    STARTED,
+    UNDELIVERED,
+    UNKNOWN,
+    WRITTEN,
+    sql_text,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,6 +31,10 @@ LIST_MAX = 1_000
 """Rows that one list shows at most."""
 PREVIEW_BYTES_MAX = 256 * 1024
 """A prompt that is kept in more bytes is shown by its size instead of its first words."""
+
+_AT_AGENT = (SENDING, WRITTEN, STARTED)
+_STORED_AS = {UNDELIVERED: (ACCEPTED,), UNKNOWN: (UNKNOWN, *_AT_AGENT)}
+"""What people call a state, and the states in the file that it can be."""
 
 OPEN = "(prompt.told_ms IS NULL OR prompt.is_kept = 1)"
 """The condition of the index `prompt_open`, word for word as SQLite wants it."""
@@ -57,8 +71,15 @@ class Kept:
 
     @property
     def shown_state(self) -> str:
-        """The state as people call it: what was kept and never sent is `undelivered`."""
-        return UNDELIVERED if self.is_kept and self.state == ACCEPTED else self.state
+        """The state as people call it, and as the next bridge will find it.
+
+        What no live bridge has and was never sent is `undelivered`; what was with the agent then
+        is `unknown`.
+        """
+        if self.state == ACCEPTED and (self.is_kept or not self.is_live):
+            return UNDELIVERED
+        is_left = not self.is_live and self.told_ms is None
+        return UNKNOWN if is_left and self.state in _AT_AGENT else self.state
 
 
 @frozen
@@ -183,18 +204,17 @@ def listed(
 ) -> tuple[Kept, ...]:
     """The newest prompts, newest first; of one state or session where those are not ""."""
     where, values = "1", list[object]()
-    if state == UNDELIVERED:
-        where += f" AND prompt.state = '{ACCEPTED}' AND prompt.is_kept = 1 AND {OPEN}"
-    elif state:
-        where += " AND prompt.state = ?"
-        values.append(state)
-    if state == ACCEPTED:
-        where += " AND prompt.is_kept = 0"
+    states = _STORED_AS.get(state, (state,)) if state else ()
+    if states:
+        where += f" AND prompt.state IN ({', '.join('?' * len(states))})"
+        values.extend(states)
     if session:
         where += " AND prompt.session = ?"
         values.append(sql_text(session))
-    values.append(min(limit, LIST_MAX))
-    return rows(connection, live, f"{where} ORDER BY prompt.id DESC LIMIT ?", tuple(values))
+    # Who lives is not in the file: with a state, more is read than is shown.
+    values.append(LIST_MAX if state else min(limit, LIST_MAX))
+    found = rows(connection, live, f"{where} ORDER BY prompt.id DESC LIMIT ?", tuple(values))
+    return tuple(one for one in found if not state or one.shown_state == state)[:limit]
 
 
 def full(connection: sqlite3.Connection, live: Liveness, prompt: int) -> Full | None:

@@ -110,7 +110,7 @@ _LAST_STEP = "SELECT state, reason FROM history WHERE prompt = ? ORDER BY step D
 
 
 def apply(
-    connection: sqlite3.Connection, run: int, item: Entry | Alias, last: int, *, is_renewed: bool
+    connection: sqlite3.Connection, run: int, item: Entry | Alias, *, is_new: bool, is_renewed: bool
 ) -> None:
     """Write one transition or alias, inside a write transaction.
 
@@ -118,7 +118,7 @@ def apply(
         connection: In a write transaction.
         run: The row of this run.
         item: What to write.
-        last: The highest number that this run has recorded: one up to it that is not there was
+        is_new: Whether its prompt begins now (`Numbers`): one that does not and is not there was
             forgotten by a person, or left in a journal that was set aside.
         is_renewed: Whether a journal was set aside in this run.
 
@@ -130,7 +130,7 @@ def apply(
         _append_alias(connection, item)
         return
     try:
-        _apply_entry(connection, item, _values(run, item), last, is_renewed=is_renewed)
+        _apply_entry(connection, item, _values(run, item), is_new=is_new, is_renewed=is_renewed)
     except sqlite3.IntegrityError as error:
         # Our own mistake, and no fault of the disk, which would be met by trying again for ever.
         raise IllegalTransition(item.number, f"where it is ({error})", item.state) from error
@@ -140,11 +140,11 @@ def _apply_entry(
     connection: sqlite3.Connection,
     entry: Entry,
     values: dict[str, Any],
-    last: int,
     *,
+    is_new: bool,
     is_renewed: bool,
 ) -> None:
-    if entry.number > last:
+    if is_new:
         if entry.state not in STARTS:
             raise IllegalTransition(entry.number, "nothing", entry.state)
         _begin(connection, entry, values, is_written=False)
@@ -235,6 +235,9 @@ def _unmoved(
     if row is None:
         if is_renewed:
             _begin_late(connection, entry, values)
+        elif entry.state == SENDING:
+            # Whoever has it now, this intent would not be on the disk (I8).
+            raise IllegalTransition(entry.number, "nothing", entry.state)
         return
     prompt, state, is_written, told_ms, reason = row
     if entry.state == ANSWERED and state in ENDS and told_ms is not None:

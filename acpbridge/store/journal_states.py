@@ -7,7 +7,7 @@ has it under a receipt, `settled` that its answer is known, `answered` that its 
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 ACCEPTED, SENDING, WRITTEN, STARTED = "accepted", "sending", "written", "started"
 SETTLED, ANSWERED = "settled", "answered"
@@ -53,6 +53,8 @@ LATE_WORDS: dict[str, tuple[str, ...]] = {
 """What the agent may still say of a steer whose prompt has ended (R14): it goes into the history,
 with its reason, and the end stays what it was. Only where its bytes were written."""
 
+SKIPPED_MAX = 1_024
+"""Numbers remembered of prompts that were not recorded in their order, the newest."""
 REASON_CHARS_MAX = 1_000
 """What is kept of a reason."""
 
@@ -91,6 +93,36 @@ class Alias:
     generation: int
     agent_id: str
     at_ms: int
+
+
+@define
+class Numbers:
+    """Which numbers of this run the journal has had: they come nearly in order.
+
+    A prompt whose key is looked up is recorded behind prompts that came after it; one that shares
+    another's answer is never recorded.
+    """
+
+    last: int = 0
+    skipped: dict[int, None] = field(factory=dict)
+    """Lower ones that it has not had, bounded by `SKIPPED_MAX`."""
+
+    def is_new(self, number: int) -> bool:
+        """Whether the prompt begins now; one that is neither new nor there was forgotten."""
+        return number > self.last or number in self.skipped
+
+    def add(self, number: int) -> None:
+        """It has this one now."""
+        self.skipped.pop(number, None)
+        for gap in range(max(self.last + 1, number - SKIPPED_MAX), number):
+            self.skipped[gap] = None
+        while len(self.skipped) > SKIPPED_MAX:
+            del self.skipped[next(iter(self.skipped))]
+        self.last = max(self.last, number)
+
+    def copy(self) -> Numbers:
+        """For a transaction that may come to nothing."""
+        return Numbers(self.last, dict(self.skipped))
 
 
 class IllegalTransition(Exception):

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from acpbridge.cli.main import main
 from acpbridge.store.journal import Entry, Journal
+from tests.store.journal.made import die
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +80,33 @@ def test_one_is_shown_with_its_history_text_and_answer(journal: Journal, tmp_pat
     assert TEXT in shown
     full = json.loads(ran(tmp_path, "show", "1", "--json").stdout)
     assert (TEXT, 6) == (full["text"], len(full["history"]))
+
+
+def test_the_directory_may_stand_before_or_behind_the_subcommand(
+    journal: Journal, tmp_path: Path
+) -> None:
+    where = ["--state-dir", str(tmp_path)]
+    before = CliRunner().invoke(main, ["prompts", *where, "text", "3"])
+    behind = CliRunner().invoke(main, ["prompts", "text", "3", *where])
+
+    assert TEXT == before.stdout == behind.stdout
+
+
+def test_what_a_dead_bridge_left_is_listed_as_the_next_one_will_find_it(
+    journal: Journal, tmp_path: Path
+) -> None:
+    """Right after a kill is when somebody looks: nobody has taken it over yet."""
+    die(journal)
+    shown = {
+        one["id"]: one["state"]
+        for one in map(json.loads, ran(tmp_path, "--json").stdout.splitlines())
+    }
+
+    assert {1: "answered", 2: "unknown", 3: "undelivered"} == shown
+    for state, number in (("undelivered", "3"), ("unknown", "2")):
+        lines = ran(tmp_path, "--state", state).stdout.splitlines()
+        assert [number] == [line.split()[0] for line in lines[1:]]
+    assert "no prompts\n" == ran(tmp_path, "--state", "accepted").stdout
 
 
 def test_a_text_comes_as_it_was_sent(journal: Journal, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """A playbook for the core: a client and an agent on paper, a clock that only tests move.
 
 `Talk` feeds events to the real `step`, fires its timers in order as time is let pass, answers
-`Persist` as a disk would, and keeps what went out to either side. Nothing in it decides anything.
+`Persist` as a disk would, and keeps what went out to either side. Nothing in it decides anything;
+it only insists that the journal would take every transition.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ from acpbridge.profiles import AgentProfile, ClientProfile, agent_named, client_
 from acpbridge.wire.frame import Frame, Malformed, peek
 from acpbridge.wire.lines import Oversize
 from acpbridge.wire.shapes import Chunks, Shapes
+from tests.store.journal.rows import Edges
 
 Json = dict[str, Any]
 
@@ -113,6 +115,7 @@ class Talk:
         self.agent_lines: list[bytes] = []
         self.dialogue: list[str] = []
         self.persists: list[Persist] = []
+        self.edges = Edges()
         self.known: dict[str, Recovered] = {}
         """What the journal knows of a session from before; nothing where it is not here."""
         self.hold_recovery = False
@@ -247,6 +250,7 @@ class Talk:
 
     # -- performing effects -----------------------------------------------------------------
     def _perform(self, effects: list[Effect]) -> None:
+        self.edges.see(effects)
         for effect in effects:
             self._do(effect)
 

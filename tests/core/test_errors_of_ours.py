@@ -99,7 +99,7 @@ def frame_too_large(client: str) -> Talk:
 TABLE: dict[str, tuple[int, Callable[[str], Talk], tuple[str, ...]]] = {
     "busy": (-32050, busy, ("busy", "midturn")),
     "queue-full": (-32051, queue_full, ("queue_prompts_max", "cancel")),
-    "not-durable": (-32052, not_durable, ("no space left", "not sent", "Free the disk")),
+    "not-durable": (-32052, not_durable, ("no space left", "not sent", "Mend that")),
     "delivery-unknown": (-32053, delivery_unknown, ("may have run",)),
     "agent-exited": (-32054, agent_exited, ("exit status 9", "may have run", "Look at")),
     "session-lost": (-32055, session_lost, ("s1", "not sent")),

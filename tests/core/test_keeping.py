@@ -8,9 +8,20 @@ import pytest
 
 from acpbridge.core.effects import Adopt, PersistAlias, Tell
 from acpbridge.core.events import KeptPrompt, KeyFound, PersistFailed, Recovered
+from tests.core.left import (
+    CONTENT,
+    DONE,
+    LEFT,
+    MAYBE,
+    keyed,
+    load,
+    loaded,
+    loads,
+    opened,
+    thoughts,
+)
 from tests.core.reach import forget, kinds, texts
 from tests.core.script import (
-    Json,
     Talk,
     answer,
     cancel,
@@ -19,41 +30,7 @@ from tests.core.script import (
     error,
     new_result,
     prompt,
-    request,
 )
-
-CONTENT = b'[{"type":"text","text":"left behind"}]'
-LEFT = KeptPrompt(7, "undelivered", "left behind", CONTENT)
-MAYBE = KeptPrompt(8, "unknown", "maybe")
-DONE = KeptPrompt(9, "settled", "done")
-
-
-def load(id_: Any, session: str = "s1", method: str = "session/load") -> Json:
-    params: Json = {"sessionId": session, "cwd": "/w", "mcpServers": []}
-    return request(id_, method, params)
-
-
-def loads(*kept: KeptPrompt, policy: str = "keep", **known: Any) -> Talk:
-    """A client that has come back loads its session; the journal knows something of it."""
-    talk = Talk("generic", "codeg", undelivered=policy)
-    talk.initialize()
-    talk.known["s1"] = Recovered("s1", kept, **known)
-    talk.client(load("l"))
-    forget(talk)
-    return talk
-
-
-def loaded(talk: Talk) -> None:
-    talk.agent(answer("l", new_result("s1")))
-    talk.wait(1.0)
-    talk.seen()
-
-
-def thoughts(talk: Talk) -> list[str]:
-    updates = [one["params"]["update"] for one in talk.seen() if "params" in one]
-    return [
-        one["content"]["text"] for one in updates if one["sessionUpdate"] == "agent_thought_chunk"
-    ]
 
 
 # -- a session from before this run -------------------------------------------------------------
@@ -167,6 +144,26 @@ def test_undelivered_prompts_are_sent_in_order_before_any_new_one() -> None:
     assert [1, 2, 3] == sorted(done)
 
 
+def test_they_go_before_what_the_client_wrote_while_the_journal_was_asked() -> None:
+    """I5: what was accepted first goes first, also across a crash."""
+    talk = Talk("generic", undelivered="send")
+    talk.initialize()
+    talk.hold_recovery = True
+    forget(talk)
+    talk.client(load("l"), prompt(1, "one"), prompt(2, "two"))
+    second = KeptPrompt(8, "undelivered", "next", CONTENT.replace(b"behind", b"second"))
+    talk.feed(Recovered("s1", (LEFT, second)))
+    loaded(talk)
+    sent = []
+    for _ in range(4):
+        (frame,) = [one for one in talk.got() if one["method"] == "session/prompt"]
+        sent += texts([frame])
+        talk.agent(chunk("a"), ended(frame["id"]))
+        talk.wait(1.0)
+
+    assert ["left behind", "left second", "one", "two"] == sent
+
+
 def test_one_that_another_bridge_took_is_not_sent() -> None:
     """The intent to send it fails, and nobody is told of what is not lost."""
     talk = loads(LEFT, policy="send")
@@ -208,16 +205,6 @@ def test_an_alias_is_remembered_with_its_generation() -> None:
 
 
 # -- keys ---------------------------------------------------------------------------------------
-def keyed(id_: Any, text: str, key: Any = "k") -> Json:
-    return prompt(id_, text, _meta={"acpbridge": {"promptKey": key}})
-
-
-def opened(client: str = "generic") -> Talk:
-    talk = Talk("generic", client)
-    talk.open()
-    return talk
-
-
 def test_a_key_that_has_not_run_goes_and_is_recorded_with_it() -> None:
     talk = opened()
     talk.client(keyed(1, "one"))
@@ -283,7 +270,21 @@ def test_a_key_that_was_never_delivered_is_taken_over() -> None:
     talk.client(keyed(1, "one"))
 
     assert ["one"] == texts(talk.got())
-    assert [Adopt(7, 1, "s1")] == talk.asked
+    assert [Adopt(7, 2, "s1")] == talk.asked
+
+
+def test_a_prompt_that_passes_one_with_a_key_on_its_way_to_the_journal_loses_nothing() -> None:
+    """The journal begins rows in the order of numbers: a lower one behind a higher is not begun."""
+    talk = opened()
+    turn = prompt(1, "one")
+    talk.client(turn)
+    talk.hold_recovery = True
+    talk.client(keyed(2, "two"), prompt(3, "three"))
+    talk.feed(KeyFound(talk.bridge.last_token))
+
+    numbers = [one.prompt for one in talk.persists if one.state == "accepted"]
+    assert 3 == len(set(numbers))
+    assert sorted(numbers) == numbers
 
 
 def test_while_it_is_looked_up_nothing_overtakes_and_a_cancel_ends_it() -> None:
@@ -325,3 +326,22 @@ def test_a_key_that_is_no_usable_text_is_none(key: Any) -> None:
 
     assert ["one"] == texts(talk.got())
     assert {""} == {one.key for one in talk.persists}
+
+
+def test_a_load_that_brings_nothing_back_of_a_session_with_turns_is_no_load() -> None:
+    """R25, S13.4: an agent that "succeeds" in loading nothing; no prompt goes into the void."""
+    talk = loads(settled=True)
+    talk.client(prompt(3, "three"))
+    talk.agent(answer("l", {}))
+    talk.wait(1.0)
+
+    assert [] == talk.got()
+    told = talk.seen()
+    assert ["session-lost"] == [
+        one["error"]["data"]["acpbridge"]["kind"] for one in told if one.get("id") == "l"
+    ]
+
+    whole = loads(settled=True)
+    whole.client(prompt(3, "three"))
+    whole.agent(chunk("history"), answer("l", {}))
+    assert ["session/prompt"] == kinds(whole.got())

@@ -218,51 +218,6 @@ def restored(talk: Talk) -> list[Json]:
     return sent
 
 
-def settled_setting_is_refused() -> Talk:
-    """A restarted agent did not take the mode back, and a prompt waits."""
-    talk = Talk("generic")
-    reach.idle(talk)
-    talk.client(set_mode("a"))
-    talk.agent(answer("a", {}))
-    talk.die()
-    talk.client(prompt(1, "one"))
-    initialized(talk)
-    loaded(talk)
-    (again,) = talk.got()
-
-    talk.seen()
-    talk.agent(error(again["id"], -32602))
-    return talk
-
-
-def test_a_refused_setting_pauses_the_queue_and_tells() -> None:
-    """R23: what was written for another mode is not run in this one without a word."""
-    talk = settled_setting_is_refused()
-    talk.wait(600.0)
-
-    assert [] == texts(talk.got())
-    assert 1 == talk.count("setting_refused")
-    told, *_ = talk.seen()
-    assert "choose the setting again" in told["params"]["update"]["content"]["text"]
-
-
-def test_the_client_s_next_word_ends_the_pause() -> None:
-    """A setting that is acknowledged, another message, or a cancel."""
-    chosen = settled_setting_is_refused()
-    chosen.client(set_mode("b"))
-    (asked,) = chosen.got()
-    chosen.agent(answer(asked["id"], {}))
-    assert ["one"] == texts(chosen.got())
-
-    written = settled_setting_is_refused()
-    written.client(prompt(2, "two"))
-    assert ["one"] == texts(written.got())
-
-    cancelled = settled_setting_is_refused()
-    cancelled.client(cancel(), prompt(2, "two"))
-    assert ["two"] == texts(cancelled.got())
-
-
 def test_settings_name_the_session_that_the_agent_knows_now() -> None:
     talk = Talk("generic")
     talk.open()

@@ -299,3 +299,41 @@ def test_a_steer_into_the_turn_of_a_ghost_is_unknown() -> None:
 
     assert {"kind": "delivery-unknown"} == told(talk.seen(), 2)
     assert Phase.CANCELLING is talk.bridge.sessions["s1"].phase
+
+
+# -- the owner alone is taken back ---------------------------------------------------------------
+def test_a_steer_shares_the_cancelled_of_an_owner_that_was_taken_back_alone() -> None:
+    """R15, R20: `$/cancel_request` of the owner, and the agent's word about the steer behind it."""
+    talk = asked("claude")
+    talk.client(notify("$/cancel_request", {"requestId": 1}))
+    talk.agent(OWNER_CANCELLED, said(2, "injected"))
+    (line,) = [line for line in talk.seen() if line.get("id") == 2]
+
+    assert "cancelled" == line["result"]["stopReason"]
+    assert "shared" == line["result"]["_meta"]["acpbridge"]["completion"]
+    assert Phase.IDLE is talk.bridge.sessions["s1"].phase
+
+
+def test_a_refused_steer_outlives_an_owner_that_was_taken_back_alone() -> None:
+    """R20: what the agent did not take is queued, and a `$/cancel_request` leaves the queue."""
+    talk = asked("claude")
+    talk.client(notify("$/cancel_request", {"requestId": 1}))
+    forget(talk)
+    talk.agent(OWNER_CANCELLED, said(2, "promptRequired"))
+
+    assert ["two"] == texts(talk.got())
+
+
+@pytest.mark.parametrize("first", ["owner", "steer"])
+def test_the_turn_of_a_steer_is_shown_when_its_owner_alone_was_taken_back(first: str) -> None:
+    """R20: Codeg hides what a cancelled turn still says; this one it has not cancelled."""
+    talk = asked("claude", "codeg")
+    talk.client(notify("$/cancel_request", {"requestId": 1}))
+    news = [OWNER_CANCELLED, said(2, "startedNewTurn")]
+    talk.agent(*(news if first == "owner" else reversed(news)))
+    talk.wait(0.2)
+    talk.seen()
+    talk.agent(chunk("two's own answer"), usage(cost={"amount": 1}))
+    talk.wait(1.5)
+
+    assert ["two's own answer", "usage_update", (2, "end_turn")] == kinds(talk.seen())

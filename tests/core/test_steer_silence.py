@@ -105,3 +105,15 @@ def test_a_steer_that_was_never_written_goes_to_the_next_agent() -> None:
     assert head is not None
     assert "two" == head.text
     assert [] == [line for line in talk.got() if line["method"] == STEERING]
+
+
+def test_a_turn_of_its_own_that_shows_nothing_is_told_of() -> None:
+    """I10: the owner has been answered, so nothing visible runs; it says what it waits for."""
+    talk = asked()
+    talk.agent(said(2, "startedNewTurn"), ended(1))
+    forget(talk)
+    talk.wait(2.1)
+
+    (notice,) = talk.seen()
+    assert "agent_thought_chunk" == notice["params"]["update"]["sessionUpdate"]
+    assert "waiting for what comes of it" in notice["params"]["update"]["content"]["text"]

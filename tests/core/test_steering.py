@@ -200,6 +200,10 @@ NOT_STEERED: list[tuple[str, list[Json]]] = [
     ("a command behind blanks", [{"type": "text", "text": "  /status x"}]),
     ("a path", [{"type": "text", "text": "/home/x is there"}]),
     (
+        "a command as the last block",
+        [{"type": "text", "text": "look"}, {"type": "text", "text": " /status"}],
+    ),
+    (
         "an image",
         [{"type": "text", "text": "look"}, {"type": "image", "data": "", "mimeType": "x"}],
     ),
@@ -244,12 +248,14 @@ def test_blocks_that_the_agent_takes_are_steered() -> None:
     assert [STEERING] == [frame["method"] for frame in talk.got()]
 
 
-def test_nothing_is_steered_into_the_turn_of_a_command() -> None:
-    """R3: a steer aborts claude's `/compact`."""
+@pytest.mark.parametrize("before", [[], [{"type": "text", "text": "look"}]], ids=["", "last"])
+def test_nothing_is_steered_into_the_turn_of_a_command(before: list[Json]) -> None:
+    """R3: a steer aborts claude's `/compact`, which may also be the last block of several."""
     talk = working()
     talk.agent(ended(1))
     talk.wait(1.0)
-    talk.client(prompt(2, "/compact"))
+    blocks = [*before, {"type": "text", "text": "/compact"}]
+    talk.client(request(2, "session/prompt", {"sessionId": "s1", "prompt": blocks}))
     forget(talk)
     talk.client(prompt(3, "three"))
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from acpbridge.core.model import Prompt
 from acpbridge.core.phases import Phase
 from acpbridge.profiles import agent_named
 from tests.core.reach import kinds, texts, turn
-from tests.core.script import Talk, chunk, ended, error, prompt, request
-from tests.core.steer_talk import STEERING, asked, begin, injected, said, steers, told, working
+from tests.core.script import Talk, cancel, chunk, ended, error, notify, prompt, request
+from tests.core.steer_talk import (
+    STEERING,
+    asked,
+    begin,
+    injected,
+    said,
+    steering,
+    steers,
+    told,
+    working,
+)
 
 
 def test_steers_go_one_at_a_time_and_in_order() -> None:
@@ -146,3 +157,25 @@ def test_the_disk_answers_after_the_owner_did() -> None:
     talk.persisted()
 
     assert ["session/prompt"] == kinds(talk.got())
+
+
+@pytest.mark.parametrize("how", ["cancel", "request", "refused"])
+def test_what_came_behind_a_steer_that_does_not_go_is_not_overtaken(how: str) -> None:
+    """I5: the mode was chosen before the cancel, or before the next prompt, and must hold there."""
+    talk = Talk("claude")
+    steering(talk)
+    talk.client(request("m", "session/set_mode", {"sessionId": "s1", "modeId": "x"}))
+    if how == "cancel":
+        talk.client(cancel())
+        last = "session/cancel"
+    elif how == "request":
+        # The owner alone: what was about to be steered waits for the turn's end.
+        talk.client(notify("$/cancel_request", {"requestId": 1}))
+        last = "$/cancel_request"
+    else:
+        talk.client(prompt(3, "three"))
+        talk.persist_failed()
+        talk.persisted()
+        last = STEERING
+
+    assert ["session/set_mode", last] == kinds(talk.got())

@@ -10,9 +10,11 @@ import json
 from typing import TYPE_CHECKING
 
 from acpbridge.core.effects import Persist
+from acpbridge.store.journal import IllegalTransition
 from tests.sim.frames import Ask, Json, Posed, filled, id_text
 from tests.sim.ledger import OWN, Ledger
-from tests.sim.violation import must
+from tests.sim.violation import Violation, must
+from tests.store.journal.rows import Edges
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -37,6 +39,7 @@ class TowardAgent:
         self.books = books
         self.numbers: dict[int, Ask] = {}
         """Prompts by the bridge's number."""
+        self.edges = Edges()
         self.tokens: dict[int, Ask] = {}
         self.last_in_line: dict[str, int] = {}
         """The place of the newest prompt, load or resume that was written, by session."""
@@ -194,9 +197,16 @@ class TowardAgent:
         if ask.answer or not ask.written or ask.method != "session/prompt":
             return False
         work = self.books.works.get(ask.n)
+        if not ask.at_agent and self._is_behind(ask):
+            return False
         if ask.steer_open or ask.joined:
             return ask.steer_open or (work is not None and not work.ended)
         return ask.at_agent or (ask.bound and work is not None and not work.ended)
+
+    def _is_behind(self, ask: Ask) -> bool:
+        """R26: an answer that the bridge has given may wait for an older request of its id."""
+        row = self.world.toward_client.open.get(id_text(json.loads(ask.id)), ())
+        return next(iter(row), ask) is not ask
 
     def _passed(self, n: int, params: Json) -> None:
         sid = str(params.get("sessionId", ""))
@@ -255,6 +265,10 @@ class TowardAgent:
     # -- the disk ---------------------------------------------------------------------------
     def persist(self, effect: Persist) -> None:
         """The bridge asks for a transition to be made durable."""
+        try:
+            self.edges.see([effect])
+        except IllegalTransition as fault:
+            raise Violation("I8", f"the journal would refuse it: {fault}") from fault
         if effect.state == "accepted" and effect.line:
             n = json.loads(effect.line)["params"]["_meta"]["sim/n"]
             self.numbers[effect.prompt] = self.books.asks[n]

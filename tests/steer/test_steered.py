@@ -75,7 +75,8 @@ async def test_three_prompts_mid_turn_are_steered_in_order(
     """R14: one at a time, I5: nothing overtakes; the last one's answer is the turn's."""
     peer = await open_agent("bridged", "--midturn", "auto")
     session = await peer.new_session()
-    texts = [script(word, ["say", f"{word}."]) for word in ("left", "right")]
+    # Behind a gate, so that the turn cannot end before the next one is there; each cuts the last.
+    texts = [script(word, ["say", f"{word}."], ["gate", "g"]) for word in ("left", "right")]
     texts += [script("stop", ["say", "Stopped."])]
     first = await peer.prompt(session, HELD)
     await peer.wait_text("A0 ")

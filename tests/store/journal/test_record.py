@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from acpbridge.store.journal import Alias, Archive, KeyTaken
+from acpbridge.store.journal import Alias, Archive, IllegalTransition, KeyTaken
 from acpbridge.store.journal_record import ALIASES_MAX, HISTORY_STEPS_MAX, PART_BYTES
-from acpbridge.store.journal_states import REASON_CHARS_MAX
+from acpbridge.store.journal_states import REASON_CHARS_MAX, SKIPPED_MAX, Numbers
 from tests.store.journal.made import CONTENT, PATHS, S, bring, die, entry, go
 
 if TYPE_CHECKING:
@@ -106,6 +106,45 @@ def test_a_prompt_that_a_person_forgot_does_not_end_the_bridge(
     go(journal, 1, "accepted", reason="undelivered: the client left")
 
     assert () == journal.list_prompts()
+
+
+def test_one_whose_key_was_looked_up_begins_behind_a_later_one(journal: Journal) -> None:
+    """Its number is lower than the last: taken for forgotten, it would be sent unrecorded (I8)."""
+    go(journal, 3, "accepted")
+    go(journal, 1, "accepted", "sending", key="k")
+    go(journal, 3, "sending")
+
+    assert {1: "sending", 3: "sending"} == {row.number: row.state for row in journal.list_prompts()}
+    with pytest.raises(IllegalTransition, match="prompt 2 cannot go from nothing to written"):
+        go(journal, 2, "written")
+
+
+def test_the_intent_to_send_a_prompt_that_is_gone_is_not_durable(
+    journal: Journal, tmp_path: Path
+) -> None:
+    """I8: whoever removed it, nothing may be sent on the word of a row that is not there."""
+    go(journal, 1, "accepted", "cancelled", "answered")
+    archive = Archive.open(tmp_path / "state")
+    assert archive is not None
+    assert "forgotten" == archive.forget(1)
+    archive.close()
+    with pytest.raises(IllegalTransition, match="prompt 1 cannot go from nothing to sending"):
+        go(journal, 1, "sending")
+
+
+def test_the_numbers_that_were_skipped_are_bounded() -> None:
+    """I9: the oldest are given up; a prompt of theirs is then refused, not sent unrecorded."""
+    numbers = Numbers()
+    for number in range(2, 4 * SKIPPED_MAX, 2):
+        numbers.add(number)
+    assert SKIPPED_MAX == len(numbers.skipped)
+    assert [False, True, False] == [
+        numbers.is_new(number) for number in (1, 4 * SKIPPED_MAX - 3, 4 * SKIPPED_MAX - 2)
+    ]
+    numbers.add(10**9)
+
+    assert SKIPPED_MAX == len(numbers.skipped)
+    assert numbers.is_new(10**9 - 1)
 
 
 # -- prompt keys -------------------------------------------------------------------------------
