@@ -140,6 +140,28 @@ async def test_an_agent_that_ends_with_work_open_is_answered_for_and_exits_3() -
         assert ["going"] == ours.texts()
 
 
+@pytest.mark.parametrize(("missing", "state"), [(1, "answered"), (2, "unknown"), (20, "unknown")])
+async def test_an_agent_that_dies_within_its_answer(
+    missing: int, state: str, tmp_path: Path
+) -> None:
+    """All but the line feed is an answer; anything less is none, and it may have run."""
+    here = {"ACPBRIDGE_STATE_DIR": str(tmp_path / "state")}
+    async with bridge(*SCRIPTED, environ=here) as ours:
+        await ours.begin()
+        answer = await ours.answer(await ours.prompt(f"cut {missing}"))
+        after = await ours.answer(await ours.prompt("say after"))
+        await ours.close_stdin()
+        await ours.code()
+    listed = [sys.executable, "-m", "acpbridge", "prompts", "--json"]
+    done = await trio.run_process(listed, env={**os.environ, **here}, capture_stdout=True)
+    last, first = (json.loads(line)["state"] for line in done.stdout.splitlines())
+
+    assert ("result" if state == "answered" else "error") in answer
+    assert state == "answered" or "may have run" in answer["error"]["message"]
+    assert {"stopReason": "end_turn"} == after["result"], "the next one runs in a new process"
+    assert (state, "answered") == (first, last)
+
+
 async def test_20_mib_go_both_ways() -> None:
     """As one line each, and the connection lives on."""
     text = "echo " + "ü" * (10 * MIB)

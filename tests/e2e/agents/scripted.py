@@ -5,6 +5,7 @@
     flood N BYTES   N numbered chunks of BYTES each
     stderr N        N bytes on stderr before the answer
     exit CODE       one chunk, then the process ends in the middle of the turn
+    cut N           one chunk, then the process ends N bytes before the end of its answer's line
     hang            one chunk, and no answer ever
 
 Options: --ignore-eof and --ignore-term make it stubborn; --child starts a sleeper that ignores
@@ -35,6 +36,15 @@ def chunk(text: str) -> None:
     content = {"type": "text", "text": text}
     update = {"sessionUpdate": "agent_message_chunk", "content": content}
     write({"method": "session/update", "params": {"sessionId": "s-1", "update": update}})
+
+
+def cut(count: int, answer: dict[str, Any]) -> None:
+    """Die within the answer; the line feed counts."""
+    chunk("going")
+    frame = {"jsonrpc": "2.0", **answer, "result": {"stopReason": "end_turn"}}
+    sys.stdout.buffer.write(f"{json.dumps(frame)}\n".encode()[:-count])
+    sys.stdout.buffer.flush()
+    sys.exit(1)
 
 
 def prompt(text: str) -> bool:
@@ -88,8 +98,14 @@ def serve(options: argparse.Namespace) -> None:
             write({**answer, "result": initialized(options)})
         elif method == "session/new":
             write({**answer, "result": {"sessionId": "s-1"}})
+        elif method == "session/load":
+            chunk("history")
+            write({**answer, "result": {}})
         elif method == "session/prompt":
-            if prompt(frame["params"]["prompt"][0]["text"]):
+            text = frame["params"]["prompt"][0]["text"]
+            if text.startswith("cut "):
+                cut(int(text.removeprefix("cut ")), answer)
+            if prompt(text):
                 write({**answer, "result": {"stopReason": "end_turn"}})
         elif "id" in frame:
             write({**answer, "error": {"code": -32601, "message": "Method not found"}})
