@@ -47,7 +47,10 @@ def _act(bridge: Bridge, session: Session, cause: Prompt) -> None:
         _wedge(bridge, session, "answered")
     _ACTIONS[verdict](bridge, session, cause)
     if session.phase is Phase.WEDGED:
-        # Also where the answer itself went out: what waits behind it needs the recovery.
+        # Also where the answer itself went out: what waits behind it needs the recovery. One that
+        # was doubted beside it is no receipt any more, for no turn is left that it could be of.
+        grace_over(bridge, session, None)
+        bridge.disarm("grace", session)
         _leave_turn(bridge, session)
         bridge.fire(session, Trigger.WANT)
 

@@ -354,3 +354,14 @@ def test_an_agent_that_advertises_steering_is_steered_that_way() -> None:
     talk.client(prompt(2, "two"))
 
     assert ["_session/steering"] == kinds(talk.got())
+
+
+def test_an_answer_that_is_doubted_when_the_session_wedges_goes_out() -> None:
+    """I10: no turn is left that it could be the receipt of (seed 11356 of the simulator)."""
+    talk = redirecting()
+    talk.agent(chunk("Noted."), ended(2, usage=False))
+    talk.client(cancel())
+    talk.agent(wedge(1))
+    talk.wait(60.0)
+
+    assert {1, 2} == {one["id"] for one in talk.seen() if "id" in one}
