@@ -79,7 +79,9 @@ def _believe(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     remember_end(bridge, session)
     steer = session.steer()
     if steer is not None and steer.steered:
-        steer.turn_cancelled = stop == acp.CANCELLED
+        # An owner that never worked was taken from the agent's queue: the turn that the steer has
+        # joined is another one, and goes on.
+        steer.turn_cancelled = stop == acp.CANCELLED and prompt.worked
     owner_gone(bridge, session)
     if session.phase is Phase.WEDGED:
         return

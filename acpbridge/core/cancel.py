@@ -292,7 +292,8 @@ def close_session(bridge: Bridge, session: Session, frame: Frame) -> None:
     running = session.phase not in (Phase.IDLE, Phase.LOST, Phase.TRAILING)
     if running or session.queue or session.steer() is not None:
         cancel_session(bridge, session, None)
-    no_agent_knows = session.phase is Phase.LOST and not session.reviving
+    # One whose load is open is about to be known again.
+    no_agent_knows = session.phase is Phase.LOST and not (session.reviving or session.loading)
     if not no_agent_knows or frame.method == acp.SESSION_DELETE:
         forward(bridge, session, frame)
         return

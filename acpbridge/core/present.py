@@ -265,26 +265,30 @@ def _pace(bridge: Bridge, session: Session, wire_id: RpcId, line: bytes) -> None
         respond(bridge, wire_id, line)
         return
     if not session.paced:
-        session.paced_since_s = bridge.now
         bridge.arm("gap", session, session.shown_s + gap_s - bridge.now)
-    session.paced.append((wire_id, line))
+    session.paced.append((wire_id, line, bridge.now))
 
 
 def gap_over(bridge: Bridge, session: Session) -> None:
     """The gap's timer fired: let the responses go, or wait for updates that came meanwhile."""
     client = bridge.client
     rest_s = session.shown_s + client.answer_gap_s - bridge.now
-    last_s = session.paced_since_s + client.answer_gap_max_s - bridge.now
-    if session.paced and min(rest_s, last_s) > 0:
-        bridge.arm("gap", session, min(rest_s, last_s))
-        return
-    release_paced(bridge, session)
+    while session.paced:
+        wire_id, line, since_s = session.paced[0]
+        # Where updates never stop each response has a longest wait of its own.
+        wait_s = min(rest_s, since_s + client.answer_gap_max_s - bridge.now)
+        if wait_s > 0:
+            bridge.arm("gap", session, wait_s)
+            return
+        session.paced.popleft()
+        respond(bridge, wire_id, line)
 
 
 def release_paced(bridge: Bridge, session: Session) -> None:
     """Write the responses that waited for the gap."""
     while session.paced:
-        respond(bridge, *session.paced.popleft())
+        wire_id, line, _ = session.paced.popleft()
+        respond(bridge, wire_id, line)
 
 
 # -- responses to any request ---------------------------------------------------------------

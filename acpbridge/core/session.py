@@ -112,9 +112,8 @@ class Session:
     """Work that the client's profile never wants to see, kept for those who ask."""
     shown_s: float = -NEVER
     """When the last update of this session went to the client."""
-    paced: deque[tuple[RpcId, bytes]] = field(factory=deque)
-    """Responses, by wire id, that wait for the gap after the last update."""
-    paced_since_s: float = NEVER
+    paced: deque[tuple[RpcId, bytes, float]] = field(factory=deque)
+    """Responses, by wire id and each with its time, that wait for the gap after the last update."""
 
     settled_before: bool = False
     """A turn of it ended with a result before this run; until its load has shown something."""
@@ -124,6 +123,8 @@ class Session:
     """It has not answered yet: nothing of the session goes to the agent."""
     untold: list[KeptPrompt] = field(factory=list)
     """Prompts of earlier runs that the next prompt's turn tells of."""
+    holder: int = 0
+    """The process of another live bridge that had prompts of it at the last look; 0 for none."""
     held_by: int = 0
     """The process of another bridge that has prompts of it, until that was told; else 0."""
     paused: str = ""
