@@ -19,6 +19,7 @@ from acpbridge.cli.diagnose import diagnose
 from acpbridge.cli.prompts import prompts
 from acpbridge.cli.replay import replay
 from acpbridge.cli.shim import shim
+from acpbridge.cli.status import status
 from acpbridge.errors import AcpBridgeError, AgentFault, UsageFault
 
 _ARGUMENTS = {"ignore_unknown_options": False, "allow_interspersed_args": False}
@@ -50,6 +51,7 @@ main.add_command(diagnose)
 main.add_command(prompts)
 main.add_command(replay)
 main.add_command(shim)
+main.add_command(status)
 
 
 @main.command(context_settings=_ARGUMENTS)
