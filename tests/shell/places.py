@@ -1,0 +1,44 @@
+"""Things at the path of a unix socket."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def names(folder: Path) -> set[str]:
+    return {item.name for item in folder.iterdir()}
+
+
+def make(path: Path, what: str) -> None:
+    """Something at a path, its directory made if need be."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    if what == "file":
+        path.write_text("precious")
+    elif what == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(os.devnull)
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def widen(path: Path) -> None:
+    """Let everybody connect, as far as modes can."""
+    path.parent.chmod(0o711)
+    path.chmod(0o666)
+
+
+def stale_socket(path: Path) -> None:
+    """What a daemon that was killed leaves."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
