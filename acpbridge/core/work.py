@@ -104,10 +104,19 @@ def touch(bridge: Bridge, session: Session, frame: Frame) -> None:
             if not prompt.worked:
                 prompt.worked = True
                 bridge.persist(prompt, session, "started")
-        elif prompt.stage is not Stage.KEPT:
+        elif prompt.stage is not Stage.KEPT and not (prompt.steered and _is_an_end(frame)):
             prompt.worked_since_receipt = True
     if not frame.plain:
         _remember(bridge, turn, frame)
+
+
+def _is_an_end(frame: Frame) -> bool:
+    """Whether it only tells of a call that was there before: no sign that a steer was read.
+
+    A card that was refused and a cancel end their calls so, and both agents then drop what was
+    steered behind them (measured: claude-agent-acp 0.101.0, codex-acp 2.6.0).
+    """
+    return frame.variant == acp.TOOL_CALL_UPDATE
 
 
 def _remember(bridge: Bridge, turn: Turn, frame: Frame) -> None:

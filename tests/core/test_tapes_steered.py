@@ -28,7 +28,7 @@ class Steer:
     owner: int | str
     stop: str
     proven: bool
-    """Content came between the agent's word and the owner's response."""
+    """Content came between the agent's word and the owner's response; the end of a call is none."""
 
 
 def steers_of(process: Tape) -> list[Steer] | None:
@@ -68,7 +68,7 @@ def _is_command(*lines: Line) -> bool:
 
 
 def _is_work(line: Line) -> bool:
-    return line.variant in (*CONTENT, "tool_call_update") or line.method.startswith("session/req")
+    return line.variant in CONTENT or line.method.startswith("session/req")
 
 
 def _open_prompts(lines: tuple[Line, ...], session: str) -> list[str]:
