@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ _STATE_DIR = click.option(
     help="Where the bridges keep their journal.  [default: the user's state directory]",
 )
 _BELOW = click.option("--state-dir", metavar="DIR", help="As before the subcommand.")
+_NUMBER = click.IntRange(1, 2**63 - 1)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What a terminal would obey, and what no encoding can write; of a text all but its layout."""
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
@@ -84,7 +88,7 @@ def prompts(
 
 
 @prompts.command()
-@click.argument("number", type=int)
+@click.argument("number", type=_NUMBER)
 @_BELOW
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 @click.pass_obj
@@ -102,20 +106,21 @@ def show(above: str | None, number: int, state_dir: str | None, *, as_json: bool
         _say_json(_as_full_json(found, text or ""))
         return
     prompt = found.prompt
-    click.echo(f"prompt {prompt.id}, {prompt.shown_state}, session {prompt.session}")
+    click.echo(f"prompt {prompt.id}, {prompt.shown_state}, session {_cell(prompt.session)}")
     click.echo(f"process {prompt.pid}, {'running' if prompt.is_live else 'ended'}")
     for step in found.history:
-        more = [step.completion, step.reason, f"turn {step.trace}" if step.trace else ""]
+        reason = _cell(step.reason)
+        more = [step.completion, reason, f"turn {step.trace}" if step.trace else ""]
         click.echo(
             f"  {_stamp(step.at_ms)}  {step.state:<9}  {', '.join(filter(None, more))}".rstrip()
         )
     if found.answer:
-        click.echo(f"answer: {found.answer.decode('utf-8', 'replace')}")
-    click.echo(f"\n{text}")
+        click.echo(f"answer: {_plain(found.answer.decode('utf-8', 'replace'))}")
+    click.echo(f"\n{_plain(text or '')}")
 
 
 @prompts.command()
-@click.argument("number", type=int)
+@click.argument("number", type=_NUMBER)
 @_BELOW
 @click.pass_obj
 def text(above: str | None, number: int, state_dir: str | None) -> None:
@@ -132,7 +137,7 @@ def text(above: str | None, number: int, state_dir: str | None) -> None:
 
 
 @prompts.command()
-@click.argument("number", type=int)
+@click.argument("number", type=_NUMBER)
 @_BELOW
 @click.pass_obj
 def forget(above: str | None, number: int, state_dir: str | None) -> None:
@@ -180,9 +185,19 @@ def _row(prompt: Kept, now_ms: int) -> tuple[str, ...]:
         prompt.shown_state,
         _age(now_ms - prompt.accepted_ms),
         prompt.completion,
-        prompt.session,
-        prompt.first_words,
+        _cell(prompt.session),
+        _cell(prompt.first_words),
     )
+
+
+def _plain(text: str) -> str:
+    """A text as a terminal may have it: what it would obey is spelled out."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def _cell(text: str) -> str:
+    """The same on one line."""
+    return _plain(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _age(age_ms: int) -> str:

@@ -22,10 +22,15 @@ WORDS_PROMPTS_MAX = 3
 
 # -- a session from before this run ---------------------------------------------------------
 def recover(bridge: Bridge, session: Session) -> None:
-    """Ask once what is known of a session; until the answer nothing of it goes to the agent."""
+    """Ask what is known of a session; until the first answer nothing of it goes to the agent.
+
+    A bridge may have died with something of it since then, so a later load asks, and waits not.
+    """
     if not session.looked_up:
         session.looked_up = session.recovering = True
-        bridge.out.append(Recover(session.id))
+    elif session.recovering:
+        return
+    bridge.out.append(Recover(session.id))
 
 
 def disk_said(bridge: Bridge, event: Persisted | PersistFailed | Recovered | KeyFound) -> None:
@@ -51,33 +56,43 @@ def _recovered(bridge: Bridge, event: Recovered) -> None:
     session = bridge.sessions.get(event.session)
     if session is None:
         return
-    if event.pid:
+    if event.pid and event.pid != session.holder:
         bridge.note("session_held", "warning", session=session.id, pid=event.pid)
-    if event.tip and not session.generation:
-        # After a restart the tip is loaded, under the id that the client knows (R25).
-        session.agent_id, session.generation = event.tip, event.generation
-        bridge.by_agent_id[event.tip] = session
-    session.recovering = False
-    session.held_by = event.pid
-    session.settled_before = event.settled
+        session.held_by = event.pid
+    session.holder = event.pid
+    if session.recovering:
+        session.recovering = False
+        session.settled_before = event.settled
+        if event.tip and not session.generation:
+            # After a restart the tip is loaded, under the id that the client knows (R25). Later
+            # our agent has its own, whatever another bridge's agent has gone over to.
+            session.agent_id, session.generation = event.tip, event.generation
+            bridge.by_agent_id[event.tip] = session
     known = {one.id for one in session.untold}
     for kept in event.kept:
         is_sent = bridge.policy.undelivered == "send" and not kept.was_cancelled
-        if kept.state == "undelivered" and is_sent and kept.content:
-            _adopt(bridge, session, kept)
-        elif not kept.told and kept.id not in known:
+        wanted = kept.state == "undelivered" and is_sent and kept.content
+        if wanted and _adopt(bridge, session, kept):
+            continue
+        # A look that was on its way while it was told of does not know that.
+        if not kept.told and kept.id not in known and (kept.id, kept.state) not in session.told:
             session.untold.append(kept)
     if present.has_open_prompt(session):
         tell(bridge, session)
     bridge.fire(session, Trigger.WANT)
 
 
-def _adopt(bridge: Bridge, session: Session, kept: KeptPrompt) -> None:
-    """Send an undelivered prompt as one of this run, before any new one; nobody waits for it."""
+def _adopt(bridge: Bridge, session: Session, kept: KeptPrompt) -> bool:
+    """Send an undelivered prompt as one of this run, before any new one; nobody waits for it.
+
+    False where its text is not whole any more: the retention was killed within it.
+    """
     own = bridge.own_id()
     params = b'{"sessionId":%b,"prompt":%b}' % (codec.encode(session.id), kept.content)
     frame = peek(codec.request(own, acp.SESSION_PROMPT, codec.verbatim(params)), strict=False)
-    assert isinstance(frame, Frame)
+    if not isinstance(frame, Frame):
+        bridge.note("kept_text_damaged", "error", session=session.id, kept=kept.id)
+        return False
     prompt = prompts.made(bridge, session, frame)
     prompt.wire_id = own
     prompt.unasked = prompt.recorded = True
@@ -92,6 +107,7 @@ def _adopt(bridge: Bridge, session: Session, kept: KeptPrompt) -> None:
     session.queue.insert(at, prompt)
     session.queue_bytes += len(frame.raw)
     bridge.queue_bytes += len(frame.raw)
+    return True
 
 
 def tell(bridge: Bridge, session: Session) -> None:
@@ -112,6 +128,7 @@ def tell(bridge: Bridge, session: Session) -> None:
         bridge.note("kept_prompts_told", session=session.id, count=len(kept))
         present.say(bridge, session, text, acp.AGENT_THOUGHT_CHUNK)
     if kept:
+        session.told.update((one.id, one.state) for one in kept)
         bridge.out.append(Tell(tuple(one.id for one in kept)))
 
 

@@ -123,6 +123,8 @@ class Session:
     """It has not answered yet: nothing of the session goes to the agent."""
     untold: list[KeptPrompt] = field(factory=list)
     """Prompts of earlier runs that the next prompt's turn tells of."""
+    told: set[tuple[int, str]] = field(factory=set)
+    """Id and state of each one that was told of."""
     holder: int = 0
     """The process of another live bridge that had prompts of it at the last look; 0 for none."""
     held_by: int = 0

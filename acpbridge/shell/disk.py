@@ -35,7 +35,7 @@ RETRY_CAP_S = 30.0
 PRUNE_STEP_S = 1.0
 """Between two steps of retention, and before the first."""
 HOLDER_LOOK_S = 5.0
-"""How often a session that another bridge holds is looked at again."""
+"""How often a session that another bridge holds, or the disk did not show, is looked at again."""
 HELD_MAX = 256
 """Sessions that are looked at again."""
 
@@ -94,6 +94,8 @@ class Disk:
         """Write what is taken, until cancelled; then call `end`."""
         while True:
             await self._something_due()
+            # The end's own write waits less for others: what is due is left to it.
+            await trio.lowlevel.checkpoint_if_cancelled()
             now_s = trio.current_time()
             if self._is_urgent or self._due_s <= now_s:
                 await self._write()
@@ -108,6 +110,7 @@ class Disk:
 
     async def end(self) -> None:
         """Write what is left, once, and close the journal."""
+        await self._in_thread(self._journaling.hurry)
         if self._waiting:
             await self._write()
         await self._in_thread(self._journaling.close)
@@ -123,10 +126,17 @@ class Disk:
     async def _write(self) -> None:
         effects, self._waiting = self._waiting, []
         self._is_urgent, self._due_s = False, math.inf
-        outcome = await self._in_thread(partial(self._journaling.perform, effects, self._wall_ms()))
+        # The end may be asked for in this very moment: what is taken out is written all the same.
+        with trio.CancelScope(shield=True):
+            work = partial(self._journaling.perform, effects, self._wall_ms())
+            outcome = await self._in_thread(work)
         for name, level, fields in outcome.said:
             self._notes.note(name, level, **fields)
         self._see_fault(outcome)
+        if outcome.fault:
+            for _, effect in effects:
+                if isinstance(effect, Recover):
+                    self._look_again(effect.session)
         for event in outcome.events:
             self._watch(event)
             self._feed(event)
@@ -153,8 +163,12 @@ class Disk:
 
     def _watch(self, event: DiskEvent) -> None:
         """A session that another bridge holds is looked at until its lock has fallen."""
-        if isinstance(event, Recovered) and event.pid and len(self._held) < HELD_MAX:
-            self._held[event.session] = None
+        if isinstance(event, Recovered) and event.pid:
+            self._look_again(event.session)
+
+    def _look_again(self, session: str) -> None:
+        if len(self._held) < HELD_MAX:
+            self._held[session] = None
             self._look_s = min(self._look_s, trio.current_time() + HOLDER_LOOK_S)
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:

@@ -71,7 +71,11 @@ def _journaling(settings: Settings, nonce: str) -> Journaling | None:
 
     state_dir = prepare_state_dir(settings.state_dir or usual_state_dir())
     return Journaling(
-        state_dir, nonce, settings.limits.journal_days_max, settings.limits.journal_bytes_max
+        state_dir,
+        nonce,
+        settings.limits.journal_days_max,
+        settings.limits.journal_bytes_max,
+        sends_undelivered=settings.policy.undelivered == "send",
     )
 
 

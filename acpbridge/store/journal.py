@@ -10,6 +10,7 @@ Importing this module imports sqlite3 (some 5 ms): import it where the journal i
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,10 @@ class Journal(Reader):
         """The pids of the other live bridges of this directory."""
         return live_pids(self.state_dir, self._own)
 
+    def hurry(self, wait_s: float) -> None:
+        """The end is near: from now on wait no longer than this for other processes."""
+        self._database.hurry(wait_s)
+
     def close(self) -> None:
         """An orderly end: the run is marked as ended, its lock and file are let go."""
         row = None if self._lock.fd < 0 else self._own_row()
@@ -196,6 +201,10 @@ class Journal(Reader):
         if row is not None:
             return row
         run = self._run
+        if not self._lock.is_there():
+            # The directory was removed under us, and our lock with it.
+            gone, self._lock = self._lock, hold(self.state_dir, run)
+            os.close(gone.fd)
         done = connection.execute(
             "INSERT INTO run (nonce, pid, started, at_ms) VALUES (?, ?, ?, ?)",
             (run.nonce, run.pid, run.started, self._opened_ms),
@@ -238,7 +247,7 @@ class Journal(Reader):
 
         row, ids = self._database.write(work)
         self._note_row(row)
-        return tuple(found.prompt for id_ in ids if (found := self.prompt(id_)) is not None)
+        return self._database.read(lambda one: look.of_ids(one, self._live(), ids))
 
     def undelivered(self, session: str) -> tuple[Kept, ...]:
         """The session's accepted prompts that no run will send by itself, oldest first."""

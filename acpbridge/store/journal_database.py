@@ -76,6 +76,8 @@ class Database:
         """What is to be told, oldest first; whoever tells it takes it out."""
         self._renews = renews
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        """Which file the connection has, whatever is at its path by now."""
         self._number = 0
         self._own_number = 0
         if sqlite3.sqlite_version_info < SQLITE_MIN:
@@ -100,6 +102,12 @@ class Database:
                 self._connection.close()
             self._connection = None
         self._gate.close()
+
+    def hurry(self, wait_s: float) -> None:
+        """From now on wait no longer than this for other processes."""
+        self._gate.wait_s_max = wait_s
+        if self._connection is not None:
+            self._connection.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the connection; each of its statements sees one state of the file."""
@@ -145,9 +153,14 @@ class Database:
     # -- the file ---------------------------------------------------------------------------
     def _follow(self, number: int) -> sqlite3.Connection:
         """The connection to the journal of this number; inside the gate."""
-        if self._connection is not None and number == self._number:
-            return self._connection
-        if self._number and number != self._number:
+        path, is_same = database_path(self.state_dir, number), number == self._number
+        if self._connection is not None and is_same:
+            if _file_of(path) == self._file:
+                return self._connection
+            # Its name leads nowhere, or to another file: nobody would ever find what we write.
+            self.renewals += 1
+            self.news.append(SetAside("", "somebody has removed it; a new one is begun"))
+        if self._number and not is_same:
             self.renewals += 1
             if number != self._own_number:
                 self.news.append(SetAside("", "another bridge has set the damaged journal aside"))
@@ -157,7 +170,8 @@ class Database:
                 self._connection.close()
             self._connection = None
         self._number = number
-        self._connection = _connect(database_path(self.state_dir, number))
+        self._connection = _connect(path)
+        self._file = _file_of(path)
         return self._connection
 
     def _set_aside(self, number: int, reason: str) -> None:
@@ -180,6 +194,15 @@ class Database:
         except OSError as error:
             raise fault_of_os(error, self.path) from error
         self.news.append(SetAside(str(target), reason))
+
+
+def _file_of(path: Path) -> tuple[int, int] | None:
+    """Device and inode of what is at the path; None where nothing is."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from acpbridge.store.journal_fault import BUSY, BUSY_WAIT_S_MAX, JournalFault, fault_of_os
+from acpbridge.store.state_dir import prepare_state_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,14 @@ def database_path(state_dir: Path, number: int) -> Path:
     return state_dir / f"journal-{number}.db"
 
 
+def is_at(fd: int, path: Path) -> bool:
+    """Whether an open file is still the one of this name."""
+    try:
+        return fd >= 0 and os.path.samestat(os.fstat(fd), path.stat())
+    except OSError:
+        return False
+
+
 class Gate:
     """The lock file of one state directory, open.
 
@@ -48,10 +57,8 @@ class Gate:
         self.path = state_dir / LOCK
         self.wait_s_max = GATE_WAIT_S_MAX
         self._state_dir = state_dir
-        try:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise fault_of_os(error, self.path) from error
+        self._fd = -1
+        self._open()
         if not os.fstat(self._fd).st_size:
             with self.exclusive() as number:
                 self.turn(number)
@@ -85,6 +92,13 @@ class Gate:
         os.pwrite(self._fd, b"%d\n" % number, 0)
         os.fsync(self._fd)
 
+    def _open(self) -> None:
+        self.close()
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise fault_of_os(error, self.path) from error
+
     def _number(self) -> int:
         text = os.pread(self._fd, 16, 0)
         if text.endswith(b"\n") and text[:-1].isdigit():
@@ -97,6 +111,10 @@ class Gate:
         # Not a blocking flock: that has no end where the holder was stopped in the middle.
         last_s = time.monotonic() + self.wait_s_max
         while True:
+            if not is_at(self._fd, self.path):
+                # Somebody has removed it, or the whole directory: what others lock now counts.
+                prepare_state_dir(self._state_dir)
+                self._open()
             try:
                 fcntl.flock(self._fd, how | fcntl.LOCK_NB)
             except BlockingIOError as error:

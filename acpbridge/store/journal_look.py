@@ -25,6 +25,7 @@ from acpbridge.store.journal_states import (
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
     from pathlib import Path
 
 LIST_MAX = 1_000
@@ -230,6 +231,12 @@ def full(connection: sqlite3.Connection, live: Liveness, prompt: int) -> Full | 
     history = tuple(Step(*step) for step in steps)
     content, answer = body(connection, prompt, "prompt"), body(connection, prompt, "answer")
     return Full(found[0], history, content, answer)
+
+
+def of_ids(connection: sqlite3.Connection, live: Liveness, ids: Sequence[int]) -> tuple[Kept, ...]:
+    """The prompts of these ids, in their order; one that is gone is left out."""
+    found = (rows(connection, live, "prompt.id = ?", (prompt,)) for prompt in ids)
+    return tuple(row for one in found for row in one)
 
 
 def kept_of(

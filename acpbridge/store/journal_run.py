@@ -26,6 +26,7 @@ from pathlib import Path
 from attrs import define, frozen
 
 from acpbridge.store.journal_fault import BUSY, JournalFault, fault_of_os
+from acpbridge.store.journal_gate import is_at
 
 RUNS = "runs"
 LOCK_TRIES_MAX = 100
@@ -70,6 +71,10 @@ class RunLock:
     fd: int
     """-1 once it was released."""
 
+    def is_there(self) -> bool:
+        """Whether others can still see it."""
+        return is_at(self.fd, self.path)
+
     def release(self) -> None:
         """An orderly end: the file goes first, while it is still held. Once is enough."""
         if self.fd >= 0:
@@ -94,7 +99,7 @@ def hold(state_dir: Path, run: RunId) -> RunLock:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         for _ in range(LOCK_TRIES_MAX):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            if _lock(fd, fcntl.LOCK_EX) and _is_at(fd, path):
+            if _lock(fd, fcntl.LOCK_EX) and is_at(fd, path):
                 os.pwrite(fd, f"{run.pid} {run.started}\n".encode("ascii"), 0)
                 return RunLock(path, fd)
             # Somebody asks, or has found it unheld before we held it and has removed it.
@@ -159,13 +164,6 @@ def _lock(fd: int, how: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _is_at(fd: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _is_pid(pid: int) -> bool:

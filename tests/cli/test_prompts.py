@@ -144,3 +144,30 @@ def test_a_directory_without_a_journal_is_told(tmp_path: Path) -> None:
     assert 2 == done.exit_code
     assert str(tmp_path) in done.stderr
     assert "--state-dir" in done.stderr
+
+
+def test_a_terminal_obeys_nothing_that_a_session_or_a_prompt_says(
+    journal: Journal, tmp_path: Path
+) -> None:
+    """A session id is the agent's and a text may be pasted; half a surrogate fits no encoding."""
+    odd = b'[{"type":"text","text":"a \\ud83d \\u001b[2J\\n\\tb"}]'
+    journal.record([Entry(4, "accepted", "s\x1b[31m\nX", 1, content=odd)])
+    listed, shown = ran(tmp_path), ran(tmp_path, "show", "4")
+
+    for result in (listed, shown):
+        assert 0 == result.exit_code, result.output
+        assert "\x1b" not in result.stdout
+        assert "s\\x1b[31m\\nX" in result.stdout
+        assert "\\ud83d" in result.stdout
+    assert 5 == len(listed.stdout.splitlines())
+    assert "\\x1b[2J\n\tb" in shown.stdout
+
+
+@pytest.mark.parametrize("command", ["show", "text", "forget"])
+def test_a_number_that_none_can_have_is_a_mistake_that_is_told(
+    journal: Journal, tmp_path: Path, command: str
+) -> None:
+    result = ran(tmp_path, command, str(1 << 64))
+
+    assert 2 == result.exit_code
+    assert "Traceback" not in result.output

@@ -118,6 +118,8 @@ class Talk:
         self.edges = Edges()
         self.known: dict[str, Recovered] = {}
         """What the journal knows of a session from before; nothing where it is not here."""
+        self.looks: list[str] = []
+        """The sessions of every `Recover`, in order."""
         self.hold_recovery = False
         """True leaves `Recover` and `FindKey` unanswered."""
         self.keys: dict[str, KeptPrompt] = {}
@@ -255,6 +257,8 @@ class Talk:
             self._do(effect)
 
     def _ask_disk(self, effect: Effect) -> None:
+        if isinstance(effect, Recover):
+            self.looks.append(effect.session)
         match effect:
             case Persist():
                 self.persists.append(effect)

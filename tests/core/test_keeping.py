@@ -54,7 +54,7 @@ def test_a_load_waits_until_the_journal_has_said_what_it_knows(method: str) -> N
     assert {"s1"} == {one["params"]["sessionId"] for one in talk.seen() if "params" in one}
 
 
-def test_it_is_asked_for_once() -> None:
+def test_a_later_load_waits_for_no_look() -> None:
     talk = loads()
     loaded(talk)
     talk.hold_recovery = True
