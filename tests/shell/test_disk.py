@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 import trio
@@ -19,6 +19,7 @@ from tests.shell.clock import passes
 from tests.store.journal.made import die
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from trio.testing import MockClock
@@ -45,7 +46,10 @@ def sending(token: int, number: int = 1) -> Persist:
 class Rig:
     """A disk in a nursery, and what it fed."""
 
+    made: ClassVar[list[Rig]] = []
+
     def __init__(self, state_dir: Path, nonce: str = "one") -> None:
+        self.made.append(self)
         self.state_dir = state_dir
         self.events: list[Event] = []
         self.came = trio.lowlevel.ParkingLot()
@@ -81,6 +85,15 @@ class Rig:
     def told(self) -> str:
         """What the log was told."""
         return b"".join(bytes(piece) for piece in self.sink._pieces).decode()
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close what a test has left open; a killed one is closed already."""
+    yield
+    for one in Rig.made:
+        one.disk._journaling.close()
+    Rig.made.clear()
 
 
 @pytest.fixture

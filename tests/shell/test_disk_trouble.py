@@ -15,7 +15,7 @@ from acpbridge.core.effects import Adopt, FindKey, Persist, Recover
 from acpbridge.core.events import KeyFound, Persisted, PersistFailed, Recovered
 from acpbridge.store.journal_gate import LOCK
 from tests.shell.clock import passes
-from tests.shell.test_disk import Rig, accepted, fast_clock, rig, sending
+from tests.shell.test_disk import Rig, accepted, closed, fast_clock, rig, sending
 from tests.store.journal.made import die
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-__all__ = ["fast_clock", "rig"]
+__all__ = ["closed", "fast_clock", "rig"]
 
 LARGE = (
     b'{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":'
