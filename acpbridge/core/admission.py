@@ -26,9 +26,7 @@ def admit(bridge: Bridge, frame: Frame) -> None:
     prompt.may_join = session.phase is Phase.RUNNING and all(
         isinstance(item, Prompt) and item.may_join for item in session.queue
     )
-    session.queue.append(prompt)
-    session.queue_bytes += len(frame.raw)
-    bridge.queue_bytes += len(frame.raw)
+    bridge.enqueue(session, prompt)
     present.flush_late(bridge, session)
     if not session.recovering:
         keeping.tell(bridge, session)

@@ -52,9 +52,7 @@ def drop_queue(bridge: Bridge, session: Session) -> None:
 
 def drop_queued(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """One queued prompt ends before it was sent."""
-    session.queue.remove(prompt)
-    session.queue_bytes -= len(prompt.frame.raw)
-    bridge.queue_bytes -= len(prompt.frame.raw)
+    bridge.unqueue(session, prompt)
     answer_unsent(bridge, session, prompt)
 
 

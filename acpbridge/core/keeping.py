@@ -104,9 +104,7 @@ def _adopt(bridge: Bridge, session: Session, kept: KeptPrompt) -> bool:
         if isinstance(item, Prompt) and not item.unasked:
             break
         at += 1
-    session.queue.insert(at, prompt)
-    session.queue_bytes += len(frame.raw)
-    bridge.queue_bytes += len(frame.raw)
+    bridge.enqueue(session, prompt, at)
     return True
 
 
@@ -164,11 +162,10 @@ def joins(bridge: Bridge, session: Session, prompt: Prompt) -> bool:
 
 def look_up(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """Ask whether a prompt of this key has run before; until the answer it does not go."""
-    bridge.last_token += 1
-    prompt.token = bridge.last_token
+    token = bridge.next_token(prompt)
     prompt.looking = True
-    bridge.lookups[prompt.token] = (session, prompt)
-    bridge.out.append(FindKey(prompt.token, session.id, prompt.key))
+    bridge.lookups[token] = (session, prompt)
+    bridge.out.append(FindKey(token, session.id, prompt.key))
 
 
 def _key_found(bridge: Bridge, event: KeyFound) -> None:
@@ -183,7 +180,7 @@ def _key_found(bridge: Bridge, event: KeyFound) -> None:
     found = event.prompt
     if joins(bridge, session, prompt):
         # It is one of those that an earlier run has left, and was sent again meanwhile.
-        queue.unqueue(bridge, session, prompt)
+        bridge.unqueue(session, prompt)
         prompt.stage = Stage.ENDED
     elif found is None:
         bridge.persist(prompt, session, "accepted")
@@ -192,7 +189,7 @@ def _key_found(bridge: Bridge, event: KeyFound) -> None:
         session.untold = [one for one in session.untold if one.id != found.id]
         bridge.out.append(Adopt(found.id, prompt.number, session.id))
     else:
-        queue.unqueue(bridge, session, prompt)
+        bridge.unqueue(session, prompt)
         _answer_again(bridge, session, prompt, found)
     bridge.fire(session, Trigger.WANT)
 
@@ -204,7 +201,7 @@ def _lookup_failed(bridge: Bridge, token: int, reason: str) -> bool:
         return False
     if prompt.stage is Stage.QUEUED:
         prompt.looking = False
-        queue.unqueue(bridge, session, prompt)
+        bridge.unqueue(session, prompt)
         text = f"Whether this promptKey has run cannot be looked up ({reason}), so it was not sent."
         present.refuse(bridge, session, prompt, "not-durable", text)
         bridge.fire(session, Trigger.WANT)

@@ -230,12 +230,28 @@ class Bridge:
             )
         )
 
-    def persist_sending(self, prompt: Prompt, session: Session) -> None:
-        """Record the intent to send, and wait for the disk to have it (I8)."""
+    def next_token(self, prompt: Prompt) -> int:
+        """A token under which the disk answers about this prompt, and under no older one."""
         self.last_token += 1
         prompt.token = self.last_token
-        self.tokens[prompt.token] = (session, prompt)
+        return prompt.token
+
+    def persist_sending(self, prompt: Prompt, session: Session) -> None:
+        """Record the intent to send, and wait for the disk to have it (I8)."""
+        self.tokens[self.next_token(prompt)] = (session, prompt)
         self.out.append(Persist(prompt.token, prompt.number, "sending", session.id))
+
+    def enqueue(self, session: Session, prompt: Prompt, at: int | None = None) -> None:
+        """Let a prompt wait in its session: at the end, or before the item at this place."""
+        session.queue.insert(len(session.queue) if at is None else at, prompt)
+        session.queue_bytes += len(prompt.frame.raw)
+        self.queue_bytes += len(prompt.frame.raw)
+
+    def unqueue(self, session: Session, prompt: Prompt) -> None:
+        """Take a prompt out of the queue, wherever it stands: it goes, or it ends."""
+        session.queue.remove(prompt)
+        session.queue_bytes -= len(prompt.frame.raw)
+        self.queue_bytes -= len(prompt.frame.raw)
 
     def own_id(self) -> RpcId:
         """A request id of the bridge's own, which no client can have chosen by accident."""

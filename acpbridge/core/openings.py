@@ -162,12 +162,12 @@ def load_over(bridge: Bridge, session: Session) -> None:
 def refuse_queue(bridge: Bridge, session: Session, kind: str, why: str) -> None:
     """Answer everything that waits in a session with one error; nothing of it was sent."""
     while session.queue:
-        item = session.queue.popleft()
+        item = session.queue[0]
         if isinstance(item, Prompt):
-            session.queue_bytes -= len(item.frame.raw)
-            bridge.queue_bytes -= len(item.frame.raw)
+            bridge.unqueue(session, item)
             present.refuse(bridge, session, item, kind, f"{why}; this message was not sent.")
         else:
+            session.queue.popleft()
             refuse_frame(bridge, item, kind, why)
     for waiting in (session.waiting, session.steers_held):
         while waiting:

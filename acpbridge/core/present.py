@@ -149,9 +149,7 @@ def answer(
         bridge.note("unasked_cancel_reworded", session=session.id)
         stop = acp.END_TURN
     if stop == acp.END_TURN and client.needs_output and not prompt.shown and not prompt.cancelled:
-        say(
-            bridge, session, "The agent ended its turn without any output.", acp.AGENT_THOUGHT_CHUNK
-        )
+        say(bridge, session, NO_OUTPUT, acp.AGENT_THOUGHT_CHUNK)
     if prompt.stage in _UNSENT:
         # Whoever took it out of its queue has said why.
         completion = stop

@@ -77,7 +77,7 @@ def send_next(bridge: Bridge, session: Session, cause: Cause = None) -> None:
     if head is None or not _may_go(bridge, session, head):
         watch(bridge, session)
         return
-    unqueue(bridge, session, head)
+    bridge.unqueue(session, head)
     head.stage = Stage.SENDING
     head.behind = session.phase in (Phase.OWNERLESS, Phase.TRAILING)
     session.at_agent.append(head)
@@ -117,13 +117,6 @@ def _has_turn(bridge: Bridge, session: Session) -> bool:
         return False
     bridge.starved.remove(session.id)
     return True
-
-
-def unqueue(bridge: Bridge, session: Session, prompt: Prompt) -> None:
-    """Take it out of the queue, because it goes."""
-    session.queue.remove(prompt)
-    session.queue_bytes -= len(prompt.frame.raw)
-    bridge.queue_bytes -= len(prompt.frame.raw)
 
 
 def persisted(bridge: Bridge, token: int) -> None:
@@ -234,9 +227,7 @@ def take_back(bridge: Bridge, session: Session, prompt: Prompt, reason: str) -> 
     at = 0
     while at < len(session.queue) and _is_older(session.queue[at], prompt):
         at += 1
-    session.queue.insert(at, prompt)
-    session.queue_bytes += len(prompt.frame.raw)
-    bridge.queue_bytes += len(prompt.frame.raw)
+    bridge.enqueue(session, prompt, at)
     bridge.persist(prompt, session, "accepted", reason)
     bridge.note("prompt_taken_back", session=session.id, prompt=prompt.number, reason=reason)
 
@@ -247,7 +238,7 @@ def _is_older(item: Prompt | Frame, prompt: Prompt) -> bool:
 
 def keep(bridge: Bridge, session: Session, prompt: Prompt) -> None:
     """The agent has it under its receipt after all: it waits for its echo again (R10)."""
-    unqueue(bridge, session, prompt)
+    bridge.unqueue(session, prompt)
     prompt.taken_back -= 1
     prompt.stage = Stage.KEPT
     session.at_agent.append(prompt)

@@ -131,7 +131,7 @@ def _blocks_allowed(bridge: Bridge, way: str, blocks: object) -> bool:
 
 # -- it goes --------------------------------------------------------------------------------
 def _begin(bridge: Bridge, session: Session, prompt: Prompt) -> None:
-    queue.unqueue(bridge, session, prompt)
+    bridge.unqueue(session, prompt)
     session.at_agent.append(prompt)
     way = _way(bridge, prompt)
     if way in BESIDE:
