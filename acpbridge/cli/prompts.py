@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from acpbridge.cli.journal import STATE_DIR, cell, folder_of, plain
 from acpbridge.errors import UsageFault
 
 if TYPE_CHECKING:
@@ -30,21 +29,13 @@ STATES = (
     "refused",
     "unknown",
 )
-_STATE_DIR = click.option(
-    "--state-dir",
-    metavar="DIR",
-    envvar="ACPBRIDGE_STATE_DIR",
-    help="Where the bridges keep their journal.  [default: the user's state directory]",
-)
 _BELOW = click.option("--state-dir", metavar="DIR", help="As before the subcommand.")
 _NUMBER = click.IntRange(1, 2**63 - 1)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What a terminal would obey, and what no encoding can write; of a text all but its layout."""
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
 @click.group(invoke_without_command=True)
-@_STATE_DIR
+@STATE_DIR
 @click.option("--state", type=click.Choice(STATES), help="Only prompts in this state.")
 @click.option("--session", metavar="ID", help="Only those of this session.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
@@ -106,17 +97,17 @@ def show(above: str | None, number: int, state_dir: str | None, *, as_json: bool
         _say_json(_as_full_json(found, text or ""))
         return
     prompt = found.prompt
-    click.echo(f"prompt {prompt.id}, {prompt.shown_state}, session {_cell(prompt.session)}")
+    click.echo(f"prompt {prompt.id}, {prompt.shown_state}, session {cell(prompt.session)}")
     click.echo(f"process {prompt.pid}, {'running' if prompt.is_live else 'ended'}")
     for step in found.history:
-        reason = _cell(step.reason)
+        reason = cell(step.reason)
         more = [step.completion, reason, f"turn {step.trace}" if step.trace else ""]
         click.echo(
             f"  {_stamp(step.at_ms)}  {step.state:<9}  {', '.join(filter(None, more))}".rstrip()
         )
     if found.answer:
-        click.echo(f"answer: {_plain(found.answer.decode('utf-8', 'replace'))}")
-    click.echo(f"\n{_plain(text or '')}")
+        click.echo(f"answer: {plain(found.answer.decode('utf-8', 'replace'))}")
+    click.echo(f"\n{plain(text or '')}")
 
 
 @prompts.command()
@@ -161,9 +152,8 @@ def forget(above: str | None, number: int, state_dir: str | None) -> None:
 def _archive(state_dir: str | None) -> Iterator[Archive]:
     """The journal of the directory; one without a journal is a mistake that is told."""
     from acpbridge.store.journal import Archive  # noqa: PLC0415 - sqlite3 is slow to import
-    from acpbridge.store.state_dir import usual_state_dir  # noqa: PLC0415
 
-    folder = Path(state_dir).expanduser() if state_dir else usual_state_dir()
+    folder = folder_of(state_dir)
     archive = Archive.open(folder)
     if archive is None:
         hint = f"no bridge has kept a journal in {folder}; name its place with --state-dir"
@@ -185,19 +175,9 @@ def _row(prompt: Kept, now_ms: int) -> tuple[str, ...]:
         prompt.shown_state,
         _age(now_ms - prompt.accepted_ms),
         prompt.completion,
-        _cell(prompt.session),
-        _cell(prompt.first_words),
+        cell(prompt.session),
+        cell(prompt.first_words),
     )
-
-
-def _plain(text: str) -> str:
-    """A text as a terminal may have it: what it would obey is spelled out."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
-
-
-def _cell(text: str) -> str:
-    """The same on one line."""
-    return _plain(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _age(age_ms: int) -> str:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-_OPEN = ("accepted", "sending", "written", "started")
+from acpbridge.cli.journal import STATE_DIR, cell, folder_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _LEFT = ("undelivered", "unknown", "settled")
 
 
 @click.command()
-@click.option(
-    "--state-dir",
-    metavar="DIR",
-    envvar="ACPBRIDGE_STATE_DIR",
-    help="Where the bridges keep their journal.  [default: the user's state directory]",
-)
+@STATE_DIR
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def status(state_dir: str | None, *, as_json: bool) -> None:
     """Say which bridges live, what they have at work, and what dead ones have left.
@@ -27,9 +25,7 @@ def status(state_dir: str | None, *, as_json: bool) -> None:
 
     A session that another bridge holds is named here with the process that holds it.
     """
-    from acpbridge.store.state_dir import usual_state_dir  # noqa: PLC0415 - only here
-
-    folder = Path(state_dir).expanduser() if state_dir else usual_state_dir()
+    folder = folder_of(state_dir)
     found = _look(folder)
     if as_json:
         import json  # noqa: PLC0415 - people do not need it
@@ -51,7 +47,7 @@ def _held(sessions: dict[str, int]) -> str:
     if not sessions:
         return "nothing at work"
     return ", ".join(
-        f"{count} prompt{'s' if count > 1 else ''} in session {session}"
+        f"{count} prompt{'s' if count > 1 else ''} in session {cell(session)}"
         for session, count in sorted(sessions.items())
     )
 
@@ -60,6 +56,7 @@ def _look(folder: Path) -> dict[str, Any]:
     """Everything that is said, as values."""
     from acpbridge.store.journal import Archive  # noqa: PLC0415 - sqlite3 is slow to import
     from acpbridge.store.journal_run import live_pids  # noqa: PLC0415
+    from acpbridge.store.journal_states import OPEN_STATES  # noqa: PLC0415
 
     bridges: dict[int, Counter[str]] = {pid: Counter() for pid in live_pids(folder, "")}
     left: Counter[str] = Counter()
@@ -72,7 +69,7 @@ def _look(folder: Path) -> dict[str, Any]:
         finally:
             archive.close()
         for prompt in prompts:
-            if prompt.is_live and not prompt.is_kept and prompt.shown_state in _OPEN:
+            if prompt.is_live and not prompt.is_kept and prompt.shown_state in OPEN_STATES:
                 bridges.setdefault(prompt.pid, Counter())[prompt.session] += 1
             elif prompt.shown_state in _LEFT and prompt.told_ms is None:
                 left[prompt.shown_state] += 1

@@ -19,6 +19,7 @@ from acpbridge.core.events import (
     Recovered,
 )
 from acpbridge.errors import StateDirFault
+from acpbridge.store.journal_states import ANSWERED, OPEN_STATES, SETTLED, UNDELIVERED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +37,7 @@ Said: TypeAlias = tuple[str, str, dict[str, Any]]
 _DAY_MS = 24 * 60 * 60 * 1000
 LAST_MAX = 20
 """Prompts, the newest, in which a settled turn of a session is looked for."""
-_RUNNING = ("accepted", "sending", "written", "started")
-_ENDED = ("settled", "answered")
+_ENDED = (SETTLED, ANSWERED)
 _RESULTS = ("response", "shared", "drained", "marked", "inferred")
 VOID_MAX = 1024
 """Numbers of prompts that are not this run's after all, the newest."""
@@ -309,11 +309,11 @@ def _item(effect: DiskEffect, at_ms: int) -> Entry | Alias:
 
 def _is_left(kept: Kept) -> bool:
     """Whether it is a dead run's, and nobody has taken it over yet."""
-    return not (kept.is_kept or kept.is_live) and kept.state in _RUNNING
+    return not (kept.is_kept or kept.is_live) and kept.state in OPEN_STATES
 
 
 def _kept(journal: Journal, kept: Kept, is_sent: bool) -> KeptPrompt:
-    is_wanted = is_sent and kept.shown_state == "undelivered"
+    is_wanted = is_sent and kept.shown_state == UNDELIVERED
     return KeptPrompt(
         id=kept.id,
         state=kept.shown_state,

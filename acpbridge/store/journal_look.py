@@ -14,12 +14,10 @@ from acpbridge.store.journal_run import RunId, is_dead
 from acpbridge.store.journal_states import (
     ACCEPTED,
     ANSWERED,
+    AT_AGENT,
     ENDS,
-    SENDING,
-    STARTED,
     UNDELIVERED,
     UNKNOWN,
-    WRITTEN,
     sql_text,
 )
 
@@ -33,8 +31,7 @@ LIST_MAX = 1_000
 PREVIEW_BYTES_MAX = 256 * 1024
 """A prompt that is kept in more bytes is shown by its size instead of its first words."""
 
-_AT_AGENT = (SENDING, WRITTEN, STARTED)
-_STORED_AS = {UNDELIVERED: (ACCEPTED,), UNKNOWN: (UNKNOWN, *_AT_AGENT)}
+_STORED_AS = {UNDELIVERED: (ACCEPTED,), UNKNOWN: (UNKNOWN, *AT_AGENT)}
 """What people call a state, and the states in the file that it can be."""
 
 OPEN = "(prompt.told_ms IS NULL OR prompt.is_kept = 1)"
@@ -80,7 +77,7 @@ class Kept:
         if self.state == ACCEPTED and (self.is_kept or not self.is_live):
             return UNDELIVERED
         is_left = not self.is_live and self.told_ms is None
-        return UNKNOWN if is_left and self.state in _AT_AGENT else self.state
+        return UNKNOWN if is_left and self.state in AT_AGENT else self.state
 
 
 @frozen

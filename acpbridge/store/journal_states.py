@@ -17,6 +17,11 @@ STATES = (
     ACCEPTED, SENDING, WRITTEN, STARTED, SETTLED, ANSWERED, CANCELLED, REFUSED, UNKNOWN,
 )  # fmt: skip
 
+AT_AGENT = (SENDING, WRITTEN, STARTED)
+"""The agent may have it: what a dead run leaves so is unknown."""
+OPEN_STATES = (ACCEPTED, *AT_AGENT)
+"""No end is known, and a live run still moves it."""
+
 UNDELIVERED = "undelivered"
 """What people call an accepted prompt that nobody is going to send by itself."""
 

@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from acpbridge.cli.main import main
+from acpbridge.cli.prompts import STATES as CHOICES
 from acpbridge.store.journal import Entry, Journal
+from acpbridge.store.journal_states import STATES, UNDELIVERED
 from tests.store.journal.made import die
 
 if TYPE_CHECKING:
@@ -56,6 +58,11 @@ def test_the_list_says_what_became_of_each(journal: Journal, tmp_path: Path) -> 
     assert ["2", "started", "1m", "s0"] == lines[2].split()[:4]
     assert ["1", "answered", "1m", "response", "s1"] == lines[3].split()[:5]
     assert lines[3].endswith("…")
+
+
+def test_every_state_of_the_journal_can_be_asked_for() -> None:
+    """Written down once more, for the command line starts without the journal."""
+    assert {*STATES, UNDELIVERED} == {*CHOICES}
 
 
 def test_the_list_can_be_cut_to_a_state_and_a_session(journal: Journal, tmp_path: Path) -> None:

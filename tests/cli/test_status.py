@@ -48,6 +48,16 @@ def test_it_names_who_lives_what_they_hold_and_what_was_left(tmp_path: Path) -> 
     assert whole["journalBytes"] > 0
 
 
+def test_a_session_id_cannot_move_the_terminal(tmp_path: Path) -> None:
+    """It is a peer's text."""
+    live = opened(tmp_path, "live", "s\x1b[2J\n")
+    text = said(tmp_path)
+    live.close()
+
+    assert "in session s\\x1b[2J\\n" in text
+    assert "\x1b" not in text
+
+
 def test_a_directory_that_nobody_has_used_is_said_to_be_empty(tmp_path: Path) -> None:
     text = said(tmp_path / "never")
 
