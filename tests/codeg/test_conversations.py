@@ -5,7 +5,6 @@ More of them: ``python -m tests.codeg --turns 1000 --agent hermes``.
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 import trio
 
 from tests.codeg.runs import SCRIPTED, connect, converse
-from tests.hermes.home import hermes_executable
+from tests.hermes.conftest import real_hermes
 from tests.hermes.script import script
 
 SCRIPTED_TURNS = 80
@@ -25,10 +24,7 @@ WAIT_S = 60.0
 @pytest.fixture
 def hermes() -> str:
     """The name of real Hermes for `converse`, where it is installed."""
-    if hermes_executable() is None:
-        if "CI" in os.environ:
-            pytest.fail("real Hermes is not installed: run .ci/hermes")
-        pytest.skip("real Hermes is not installed: run .ci/hermes")
+    real_hermes()
     return "hermes"
 
 

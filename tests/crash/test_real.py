@@ -11,7 +11,8 @@ import pytest
 import trio
 
 from tests.crash.real import play
-from tests.hermes.home import Home, hermes_executable, scripted_command
+from tests.hermes.conftest import real_hermes
+from tests.hermes.home import Home, scripted_command
 from tests.hermes.peer import Peer
 from tests.hermes.script import script
 
@@ -25,10 +26,7 @@ LOOKS_MAX = 200
 @pytest.mark.parametrize("seed", RUNS)
 async def test_a_real_kill_loses_nothing_and_runs_nothing_twice(seed: int, tmp_path: Path) -> None:
     """`python -m tests.crash.real` does it 50 times."""
-    hermes = hermes_executable()
-    if hermes is None:
-        pytest.skip("real Hermes is not installed: run .ci/hermes")
-    outcome = await play(seed, tmp_path, hermes)
+    outcome = await play(seed, tmp_path, real_hermes())
 
     assert [] == outcome.faults, outcome.text()
 

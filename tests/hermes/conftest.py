@@ -20,6 +20,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: waits for a real time that cannot be shortened")
 
 
+def real_hermes() -> Path:
+    """Real Hermes; without it a test is skipped, and fails where CI runs."""
+    executable = hermes_executable()
+    if executable is None:
+        if "CI" in os.environ:
+            pytest.fail("real Hermes is not installed: run .ci/hermes")
+        pytest.skip("real Hermes is not installed: run .ci/hermes")
+    return executable
+
+
 @pytest.fixture
 async def model(nursery: trio.Nursery) -> ModelServer:
     return await start_model(nursery)
@@ -30,16 +40,12 @@ async def open_hermes(
     nursery: trio.Nursery, tmp_path: Path, model: ModelServer
 ) -> AsyncIterator[Open]:
     """Opens real Hermes, initialized; takes "direct" or "bridged", then the bridge's options."""
-    executable = hermes_executable()
-    if executable is None:
-        if "CI" in os.environ:
-            pytest.fail("real Hermes is not installed: run .ci/hermes")
-        pytest.skip("real Hermes is not installed: run .ci/hermes")
+    agent = [str(real_hermes()), "acp"]
     peers: list[Peer] = []
 
     async def open_one(how: How, *options: str) -> Peer:
         home = Home.make(tmp_path / f"peer{len(peers)}", model.url)
-        peers.append(await Peer.start(nursery, home, [str(executable), "acp"], how, options))
+        peers.append(await Peer.start(nursery, home, agent, how, options))
         await peers[-1].initialize()
         return peers[-1]
 

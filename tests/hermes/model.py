@@ -26,19 +26,16 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import h11
 import trio
 from attrs import define, field, frozen
 
+from tests.hermes.gates import ScriptedModel
 from tests.hermes.script import Step, program, segments
 
-T = TypeVar("T")
-
-WAIT_S = 60.0
 READ_BYTES = 65536
 SIDE_TEXT = "Scripted title"
 MODEL = "scripted-model"
@@ -85,77 +82,24 @@ def message_text(message: dict[str, Any]) -> str:
 
 
 @define(eq=False)
-class ModelServer:
-    """What the tests hold: the requests that came, and the gates."""
-
-    port: int = 0
-    asked: list[Asked] = field(factory=list)
-    """Requests with tools, in order of arrival: the turns."""
-    aside: list[Asked] = field(factory=list)
-    """Titles and summaries."""
-    _gates: dict[str, trio.Event] = field(factory=dict)
-    _reached: dict[str, trio.Event] = field(factory=dict)
-    _news: trio.Event = field(factory=trio.Event)
+class ModelServer(ScriptedModel[Asked]):
+    """Hermes' model: one chat API."""
 
     @property
     def url(self) -> str:
         """The base URL for an agent's configuration."""
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    def release(self, *names: str) -> None:
-        """Open gates, also those that no answer has reached yet. A gate stays open."""
-        for name in names:
-            self._gates.setdefault(name, trio.Event()).set()
-
-    async def reached(self, name: str, within_s: float = WAIT_S) -> None:
-        """Wait until an answer stands at the gate ``name``. Raises TimeoutError."""
-        event = self._reached.setdefault(name, trio.Event())
-        await _bounded(event.wait, within_s, f"no answer reached the gate {name!r}")
+        return f"{self.root}/v1"
 
     def prompts(self) -> list[str]:
         """The user texts that opened a turn, in order. A retry by the agent counts again."""
         return [asked.text for asked in self.asked if asked.opens_turn]
 
-    async def wait_asked(
-        self, predicate: Callable[[Asked], bool], within_s: float = WAIT_S
-    ) -> Asked:
-        """Wait for a request (past ones count) that satisfies ``predicate``. TimeoutError."""
-
-        async def look() -> Asked:
-            while True:
-                news = self._news
-                for asked in self.asked:
-                    if predicate(asked):
-                        return asked
-                await news.wait()
-
-        return await _bounded(look, within_s, "no such request reached the model")
-
-    def note(self, asked: Asked) -> None:
-        """Record one request and wake the waiters."""
-        (self.asked if asked.has_tools else self.aside).append(asked)
-        self._news.set()
-        self._news = trio.Event()
-
-    async def pass_gate(self, name: str) -> None:
-        """Stand at a gate until it is released."""
-        self._reached.setdefault(name, trio.Event()).set()
-        await self._gates.setdefault(name, trio.Event()).wait()
-
 
 async def start_model(nursery: trio.Nursery) -> ModelServer:
     """Serve on a free loopback port until the nursery is cancelled."""
     server = ModelServer()
-    serve = partial(trio.serve_tcp, partial(_serve, server), 0, host="127.0.0.1")
-    listeners = await nursery.start(serve)
-    server.port = listeners[0].socket.getsockname()[1]
+    await server.listen(nursery, partial(_serve, server))
     return server
-
-
-async def _bounded(wait: Callable[[], Awaitable[T]], within_s: float, complaint: str) -> T:
-    with trio.move_on_after(within_s):
-        return await wait()
-    raise TimeoutError(f"{complaint} within {within_s} s")
 
 
 async def _serve(server: ModelServer, stream: trio.SocketStream) -> None:

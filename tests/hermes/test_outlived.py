@@ -6,7 +6,6 @@ A killed bridge says nothing and finishes nothing; all that is left of it is its
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,8 +15,8 @@ from typing import Any
 import pytest
 import trio
 
-from tests.hermes.conftest import Open
-from tests.hermes.home import Home, hermes_executable
+from tests.hermes.conftest import Open, real_hermes
+from tests.hermes.home import Home
 from tests.hermes.model import ModelServer
 from tests.hermes.peer import Peer
 from tests.hermes.script import script
@@ -132,11 +131,7 @@ async def open_rotating(
     nursery: trio.Nursery, tmp_path: Path, model: ModelServer
 ) -> AsyncIterator[Rotating]:
     """Opens a real Hermes, bridged, that rotates its session when the context is full."""
-    executable = hermes_executable()
-    if executable is None:
-        if "CI" in os.environ:
-            pytest.fail("real Hermes is not installed: run .ci/hermes")
-        pytest.skip("real Hermes is not installed: run .ci/hermes")
+    agent = [str(real_hermes()), "acp"]
     home = Home.make(tmp_path / "rotating", model.url)
     config = home.hermes / "config.yaml"
     text = config.read_text().replace("context_length: 200000", "context_length: 64000")
@@ -144,7 +139,7 @@ async def open_rotating(
     peers: list[Peer] = []
 
     async def opened() -> Peer:
-        peers.append(await Peer.start(nursery, home, [str(executable), "acp"], "bridged"))
+        peers.append(await Peer.start(nursery, home, agent, "bridged"))
         await peers[-1].initialize()
         return peers[-1]
 

@@ -1,4 +1,4 @@
-"""Things at the path of a unix socket."""
+"""A unix socket's path, a listener at it, and what else may be there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,28 @@ import os
 import socket
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from acpbridge.shell.unix import UnixListener, listen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "d.sock"
+
+
+@pytest.fixture
+async def listener(path: Path) -> AsyncIterator[UnixListener]:
+    found = listen(path)
+    yield found
+    found.close()
 
 
 def mode(path: Path) -> int:

@@ -19,13 +19,14 @@ from tests.shell.clock import passes
 from tests.store.journal.made import die
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from trio.testing import MockClock
 
     from acpbridge.core.events import Event
     from acpbridge.shell.journaling import DiskEffect
+    from acpbridge.store.journal import Journal
 
 LINE = (
     b'{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","_meta":'
@@ -74,6 +75,28 @@ class Rig:
             while len(self.events) < count:
                 await self.came.park()
         return self.events[-1]
+
+    @classmethod
+    async def lived(cls, state_dir: Path, nonce: str, *asked: Sequence[DiskEffect]) -> Rig:
+        """A disk that has answered these and runs no more; its lock is held until `kill`."""
+        rig = cls(state_dir, nonce)
+        async with trio.open_nursery() as life:
+            life.start_soon(rig.disk.run)
+            for effects in asked:
+                await rig.ask(*effects)
+            life.cancel_scope.cancel()
+        return rig
+
+    def kill(self) -> None:
+        """As a kill does: the lock falls, and nothing is said."""
+        die(self.journal)
+
+    @property
+    def journal(self) -> Journal:
+        """The one that its thread has opened."""
+        found = self.disk._journaling._journal
+        assert found is not None
+        return found
 
     def states(self) -> list[str]:
         """The states of all prompts, as another process reads them."""
@@ -225,15 +248,8 @@ async def test_what_a_dead_run_left_is_told_sent_or_adopted_once(
 ) -> None:
     """Undelivered prompts keep their text; unknown ones are only told of."""
     state_dir = tmp_path / "state"
-    dead = Rig(state_dir, "dead")
-    async with trio.open_nursery() as life:
-        life.start_soon(dead.disk.run)
-        await dead.ask(accepted(), sending(1))
-        await dead.ask(accepted(2), accepted(3), sending(2, 3))
-        life.cancel_scope.cancel()
-    # As a kill does: the lock falls, and nothing is said.
-    assert dead.disk._journaling._journal is not None
-    die(dead.disk._journaling._journal)
+    one, two = (accepted(), sending(1)), (accepted(2), accepted(3), sending(2, 3))
+    (await Rig.lived(state_dir, "dead", one, two)).kill()
     rig = Rig(state_dir, "next")
     nursery.start_soon(rig.disk.run)
     found = await rig.ask(Recover("s"))
@@ -256,19 +272,14 @@ async def test_a_session_of_a_live_bridge_is_looked_at_until_its_lock_falls(
     tmp_path: Path, nursery: trio.Nursery, fast_clock: MockClock
 ) -> None:
     state_dir = tmp_path / "state"
-    live = Rig(state_dir, "live")
-    async with trio.open_nursery() as life:
-        life.start_soon(live.disk.run)
-        await live.ask(accepted(), sending(1))
-        life.cancel_scope.cancel()
+    live = await Rig.lived(state_dir, "live", (accepted(), sending(1)))
     rig = Rig(state_dir, "second")
     nursery.start_soon(rig.disk.run)
     found = await rig.ask(Recover("s"))
     assert isinstance(found, Recovered)
     assert found.pid
     assert not found.kept
-    assert live.disk._journaling._journal is not None
-    die(live.disk._journaling._journal)
+    live.kill()
     with trio.fail_after(5_000):
         while len(rig.events) < 2:
             await rig.came.park()
@@ -283,14 +294,8 @@ async def test_at_its_start_a_run_takes_over_what_any_session_of_a_dead_one_left
 ) -> None:
     """Nobody may ever load it again; `acpbridge prompts` and the log tell of it all the same."""
     state_dir = tmp_path / "state"
-    dead = Rig(state_dir, "dead")
-    async with trio.open_nursery() as life:
-        life.start_soon(dead.disk.run)
-        await dead.ask(accepted(key="k"), sending(1))
-        await dead.ask(accepted(2, key="l"), Recover("s"))
-        life.cancel_scope.cancel()
-    assert dead.disk._journaling._journal is not None
-    die(dead.disk._journaling._journal)
+    one, two = (accepted(key="k"), sending(1)), (accepted(2, key="l"), Recover("s"))
+    (await Rig.lived(state_dir, "dead", one, two)).kill()
     rig = Rig(state_dir, "next")
     nursery.start_soon(rig.disk.run)
     assert Recovered("") == await rig.ask(Recover(""))

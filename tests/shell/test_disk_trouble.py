@@ -16,7 +16,6 @@ from acpbridge.core.events import KeyFound, Persisted, PersistFailed, Recovered
 from acpbridge.store.journal_gate import LOCK
 from tests.shell.clock import passes
 from tests.shell.test_disk import Rig, accepted, closed, fast_clock, rig, sending
-from tests.store.journal.made import die
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +34,12 @@ PAGES_LEFT = 64
 """Pages that a full disk still has: room for words, not for `LARGE`."""
 
 
-def killed(rig: Rig) -> None:
-    """As a kill does: the lock falls, and nothing is said."""
-    assert rig.disk._journaling._journal is not None
-    die(rig.disk._journaling._journal)
+def fill(rig: Rig) -> None:
+    """The disk has no room but for a few words from now on."""
+    database = rig.journal._database
+    pages = database.read(lambda one: one.execute("PRAGMA page_count").fetchone()[0])
+    limit = f"PRAGMA max_page_count = {pages + PAGES_LEFT}"
+    database.read(lambda one: one.execute(limit).fetchall())
 
 
 async def test_what_was_taken_in_the_moment_of_the_end_is_written(tmp_path: Path) -> None:
@@ -57,11 +58,7 @@ async def test_what_was_taken_in_the_moment_of_the_end_is_written(tmp_path: Path
 async def test_a_prompt_for_which_there_is_no_room_leaves_room_for_a_smaller_one(rig: Rig) -> None:
     """What was refused is not owed with its text, or it would fail whatever comes after it."""
     assert Persisted(1) == await rig.ask(accepted(), sending(1))
-    journal = rig.disk._journaling._journal
-    assert journal is not None
-    pages = journal._database.read(lambda one: one.execute("PRAGMA page_count").fetchone()[0])
-    limit = f"PRAGMA max_page_count = {pages + PAGES_LEFT}"
-    journal._database.read(lambda one: one.execute(limit).fetchall())
+    fill(rig)
     failed = await rig.ask(Persist(0, 2, "accepted", "s", LARGE), sending(2, 2))
     assert isinstance(failed, PersistFailed)
     rig.disk.take(Persist(0, 2, "refused", "s", reason="not-durable"))
@@ -73,11 +70,7 @@ async def test_a_prompt_for_which_there_is_no_room_leaves_room_for_a_smaller_one
 async def test_a_waiting_prompt_for_which_there_is_no_room_does_not_stop_others(rig: Rig) -> None:
     """It is in the queue of its session; a prompt of another one can go meanwhile."""
     assert Persisted(1) == await rig.ask(accepted(), sending(1))
-    journal = rig.disk._journaling._journal
-    assert journal is not None
-    pages = journal._database.read(lambda one: one.execute("PRAGMA page_count").fetchone()[0])
-    limit = f"PRAGMA max_page_count = {pages + PAGES_LEFT}"
-    journal._database.read(lambda one: one.execute(limit).fetchall())
+    fill(rig)
     rig.disk.take(Persist(0, 2, "accepted", "s", LARGE))
 
     assert Persisted(3) == await rig.ask(accepted(3), sending(3, 3))
@@ -91,12 +84,8 @@ async def test_a_key_that_a_bridge_died_with_is_taken_over_where_it_is_asked_for
 ) -> None:
     """The other bridge had nothing of the session when this one loaded it, so nobody looks."""
     assert Recovered("s") == await rig.ask(Recover("s"))
-    other = Rig(tmp_path / "state", "two")
-    async with trio.open_nursery() as life:
-        life.start_soon(other.disk.run)
-        await other.ask(accepted(key="k"), accepted(2), sending(1, 2))
-        life.cancel_scope.cancel()
-    killed(other)
+    left = (accepted(key="k"), accepted(2), sending(1, 2))
+    (await Rig.lived(tmp_path / "state", "two", left)).kill()
     found = await rig.ask(FindKey(5, "s", "k"))
     if isinstance(found, Recovered):
         assert ["undelivered", "unknown"] == [kept.state for kept in found.kept]
@@ -114,16 +103,10 @@ async def test_a_session_that_could_not_be_looked_up_is_looked_up_when_the_disk_
 ) -> None:
     """What was kept would be told of by no later look of this run."""
     state_dir = tmp_path / "state"
-    dead = Rig(state_dir, "dead")
-    async with trio.open_nursery() as life:
-        life.start_soon(dead.disk.run)
-        await dead.ask(accepted(), sending(1))
-        life.cancel_scope.cancel()
-    killed(dead)
+    (await Rig.lived(state_dir, "dead", (accepted(), sending(1)))).kill()
     rig = Rig(state_dir, "next")
     rig.disk._journaling.perform([], 1)
-    assert rig.disk._journaling._journal is not None
-    rig.disk._journaling._journal._database._gate.wait_s_max = 0.0
+    rig.journal._database._gate.wait_s_max = 0.0
     nursery.start_soon(rig.disk.run)
     held = os.open(state_dir / LOCK, os.O_RDWR)
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -142,12 +125,7 @@ async def test_the_texts_of_what_is_only_told_of_are_not_read(
 ) -> None:
     """They may be all that the journal holds, and would be kept until they are told of."""
     state_dir = tmp_path / "state"
-    dead = Rig(state_dir, "dead")
-    async with trio.open_nursery() as life:
-        life.start_soon(dead.disk.run)
-        await dead.ask(accepted(), accepted(2), sending(1, 2))
-        life.cancel_scope.cancel()
-    killed(dead)
+    (await Rig.lived(state_dir, "dead", (accepted(), accepted(2), sending(1, 2)))).kill()
     for nonce, is_sent in (("keeps", False), ("sends", True)):
         rig = Rig(state_dir, nonce)
         rig.disk._journaling.sends_undelivered = is_sent

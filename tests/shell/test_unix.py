@@ -23,25 +23,12 @@ from acpbridge.shell.unix import (
     probe,
 )
 from tests.shell.clients import read_to_end, read_until
-from tests.shell.places import make, remove, stale_socket
+from tests.shell.places import listener, make, path, remove, stale_socket
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
-NOBODY = 65534
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run" / "d.sock"
-
-
-@pytest.fixture
-async def listener(path: Path) -> AsyncIterator[UnixListener]:
-    found = listen(path)
-    yield found
-    found.close()
+__all__ = ["listener", "path"]
 
 
 async def test_lines_go_both_ways_over_two_descriptors(

@@ -17,25 +17,12 @@ from acpbridge.shell.unix import (
     listen,
     peer_uid,
 )
-from tests.shell.places import make, mode, names, widen
+from tests.shell.places import NOBODY, listener, make, mode, names, path, widen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
-NOBODY = 65534
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run" / "d.sock"
-
-
-@pytest.fixture
-async def listener(path: Path) -> AsyncIterator[UnixListener]:
-    found = listen(path)
-    yield found
-    found.close()
+__all__ = ["listener", "path"]
 
 
 async def test_directory_socket_and_lock_are_the_users_alone(path: Path) -> None:

@@ -16,20 +16,16 @@ without a program, or after its program is used up, is answered in words that sa
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 import trio
 from attrs import define, field
 
+from tests.hermes.gates import WAIT_S, ScriptedModel, bounded
 from tests.hermes.script import Step, program, segments
 from tests.steer.dialect import Dialect, Item
 from tests.steer.serving import HUNG_UP, Connection, Request
 
-T = TypeVar("T")
-
-WAIT_S = 60.0
 TITLE = "Scripted title"
 NO_PROGRAM = "(no program reached the model)"
 USED_UP = "(the program is over)"
@@ -64,50 +60,17 @@ class Asked:
 
 
 @define(eq=False)
-class SteerModel:
-    """What the tests hold: the requests that came, and the gates."""
+class SteerModel(ScriptedModel[Asked]):
+    """A steering agent's model: the API of one dialect."""
 
-    dialect: Dialect
-    port: int = 0
-    asked: list[Asked] = field(factory=list)
-    """Requests with tools, in order of arrival: the turns."""
-    aside: list[Asked] = field(factory=list)
-    """Titles."""
+    dialect: Dialect = field(kw_only=True)
     strays: list[str] = field(factory=list)
     """Calls of anything else, as "METHOD path"."""
-    _gates: dict[str, trio.Event] = field(factory=dict)
-    _reached: dict[str, trio.Event] = field(factory=dict)
-    _news: trio.Event = field(factory=trio.Event)
 
     @property
     def url(self) -> str:
         """The server's root, without a path."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def release(self, *names: str) -> None:
-        """Open gates, also those that no answer has reached yet. A gate stays open."""
-        for name in names:
-            self._gates.setdefault(name, trio.Event()).set()
-
-    async def reached(self, name: str, within_s: float = WAIT_S) -> None:
-        """Wait until an answer stands at the gate ``name``. Raises TimeoutError."""
-        event = self._reached.setdefault(name, trio.Event())
-        await _bounded(event.wait, within_s, f"no answer reached the gate {name!r}")
-
-    async def wait_asked(
-        self, predicate: Callable[[Asked], bool], within_s: float = WAIT_S
-    ) -> Asked:
-        """Wait for a request (past ones count) that satisfies ``predicate``. TimeoutError."""
-
-        async def look() -> Asked:
-            while True:
-                news = self._news
-                for asked in self.asked:
-                    if predicate(asked):
-                        return asked
-                await news.wait()
-
-        return await _bounded(look, within_s, "no such request reached the model")
+        return self.root
 
     async def wholes(self, within_s: float = WAIT_S) -> list[bool]:
         """For each turn's request whether it was answered to the last word.
@@ -116,7 +79,7 @@ class SteerModel:
         record of what it gave away. Raises TimeoutError.
         """
         for asked in self.asked:
-            await _bounded(asked.end.wait, within_s, "a model's answer did not end")
+            await bounded(asked.end.wait, within_s, "a model's answer did not end")
         return [asked.is_whole for asked in self.asked]
 
     def times(self, text: str) -> int:
@@ -127,31 +90,12 @@ class SteerModel:
         counts = [asked.texts.count(text) for asked in self.asked]
         return next((count for count in reversed(counts) if count), 0)
 
-    def note(self, asked: Asked) -> None:
-        """Record one request and wake the waiters."""
-        (self.asked if asked.has_tools else self.aside).append(asked)
-        self._news.set()
-        self._news = trio.Event()
-
-    async def pass_gate(self, name: str) -> None:
-        """Stand at a gate until it is released."""
-        self._reached.setdefault(name, trio.Event()).set()
-        await self._gates.setdefault(name, trio.Event()).wait()
-
 
 async def start_steer_model(nursery: trio.Nursery, dialect: Dialect) -> SteerModel:
     """Serve on a free loopback port until the nursery is cancelled."""
-    server = SteerModel(dialect)
-    serve = partial(trio.serve_tcp, partial(_serve, server), 0, host="127.0.0.1")
-    listeners = await nursery.start(serve)
-    server.port = listeners[0].socket.getsockname()[1]
+    server = SteerModel(dialect=dialect)
+    await server.listen(nursery, partial(_serve, server))
     return server
-
-
-async def _bounded(wait: Callable[[], Awaitable[T]], within_s: float, complaint: str) -> T:
-    with trio.move_on_after(within_s):
-        return await wait()
-    raise TimeoutError(f"{complaint} within {within_s} s")
 
 
 async def _serve(server: SteerModel, stream: trio.SocketStream) -> None:
