@@ -16,19 +16,10 @@ from acpbridge.core.events import Persisted, Recovered
 from acpbridge.core.model import Bridge, Prompt, Session
 from tests.crash.life import Life
 from tests.crash.memory import MemoryJournal
+from tests.sim.planted import instead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-@contextmanager
-def _instead(owner: Any, name: str, other: Callable[..., Any]) -> Iterator[None]:
-    original = getattr(owner, name)
-    setattr(owner, name, other)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
 
 
 @contextmanager
@@ -42,7 +33,7 @@ def sending_is_not_awaited() -> Iterator[None]:
         bridge.out.append(Persist(0, prompt.number, "sending", session.id))
         keeping.disk_said(bridge, Persisted(prompt.token))
 
-    with _instead(Bridge, "persist_sending", persist_and_go):
+    with instead(Bridge, "persist_sending", persist_and_go):
         yield
 
 
@@ -55,7 +46,7 @@ def the_disk_answers_before_it_writes() -> Iterator[None]:
         init(self, *args)
         self.is_early = True
 
-    with _instead(Life, "__init__", early):
+    with instead(Life, "__init__", early):
         yield
 
 
@@ -70,7 +61,7 @@ def unknown_is_sent_again() -> Iterator[None]:
                 row.state = "accepted"
         return take_over(self, at_ms, session)
 
-    with _instead(MemoryJournal, "take_over", as_undelivered):
+    with instead(MemoryJournal, "take_over", as_undelivered):
         yield
 
 
@@ -83,7 +74,7 @@ def nobody_is_told() -> Iterator[None]:
         if kept:
             bridge.out.append(Tell(tuple(one.id for one in kept)))
 
-    with _instead(keeping, "tell", mark):
+    with instead(keeping, "tell", mark):
         yield
 
 
@@ -95,7 +86,7 @@ def what_is_kept_is_forgotten() -> Iterator[None]:
     def without_the_last(bridge: Bridge, event: Recovered) -> None:
         recovered(bridge, evolve(event, kept=event.kept[:-1]))
 
-    with _instead(keeping, "_recovered", without_the_last):
+    with instead(keeping, "_recovered", without_the_last):
         yield
 
 
@@ -109,7 +100,7 @@ def an_end_is_recorded_before_it_is_given() -> Iterator[None]:
         if state == "settled":
             persist(self, prompt, session, "answered", completion=k.get("completion", "response"))
 
-    with _instead(Bridge, "persist", answered_too):
+    with instead(Bridge, "persist", answered_too):
         yield
 
 

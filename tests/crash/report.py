@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING
 
 from attrs import define, field
 
 from acpbridge.store.journal import IllegalTransition
 from tests.crash.verdict import fate
 from tests.crash.world import World
+from tests.sim import many
 from tests.sim.violation import Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-BATCH = 250
 
 
 @define
 class Report:
     """Of some schedules."""
 
-    schedules: int = 0
+    played: int = 0
+    """Schedules."""
     crashes: int = 0
     fates: Counter[str] = field(factory=Counter)
     """Of the prompts, by how each ended."""
@@ -33,7 +28,7 @@ class Report:
 
     def add(self, other: Report) -> None:
         """Take another one in."""
-        self.schedules += other.schedules
+        self.played += other.played
         self.crashes += other.crashes
         self.fates += other.fates
         self.counters += other.counters
@@ -44,7 +39,7 @@ class Report:
         fates = ", ".join(f"{count} {name}" for name, count in self.fates.most_common())
         prompts = sum(self.fates.values())
         lines = [
-            f"{self.schedules} schedules, {self.crashes} kills, {prompts} prompts: {fates}",
+            f"{self.played} schedules, {self.crashes} kills, {prompts} prompts: {fates}",
             f"violations: {len(self.violations)}",
             *(f"  seed {seed}: {text}" for seed, text in sorted(self.violations.items())),
         ]
@@ -69,17 +64,4 @@ def play(seed: int) -> Report:
 
 def play_all(seeds: range) -> Report:
     """Some schedules, one after the other."""
-    whole = Report()
-    for seed in seeds:
-        whole.add(play(seed))
-    return whole
-
-
-def in_batches(seeds: range, jobs: int) -> Iterator[Report]:
-    """The same in so many processes, a report for each batch as it comes."""
-    batches = [seeds[at : at + BATCH] for at in range(0, len(seeds), BATCH)]
-    if jobs == 1:
-        yield from map(play_all, batches)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(play_all, batches)
+    return many.play_all(play, Report, seeds)

@@ -17,16 +17,7 @@ from acpbridge.core.model import Bridge, Prompt, Session
 from acpbridge.core.steer_answers import Outcome
 from acpbridge.wire import acp
 from acpbridge.wire.frame import Frame
-
-
-@contextmanager
-def _instead(module: Any, name: str, other: Callable[..., Any]) -> Iterator[None]:
-    original = getattr(module, name)
-    setattr(module, name, other)
-    try:
-        yield
-    finally:
-        setattr(module, name, original)
+from tests.sim.planted import instead
 
 
 @contextmanager
@@ -40,7 +31,7 @@ def dropped_queue_entry() -> Iterator[None]:
         if len(session.queue) == 3:
             session.queue.pop()
 
-    with _instead(admission, "admit", admit_but_forget):
+    with instead(admission, "admit", admit_but_forget):
         yield
 
 
@@ -53,7 +44,7 @@ def completion_before_the_end() -> Iterator[None]:
         verdict = judge(bridge, session, prompt)
         return Verdict.REAL if verdict in (Verdict.QUEUED, Verdict.REDIRECTED) else verdict
 
-    with _instead(answers, "judge", judge_without_doubt):
+    with instead(answers, "judge", judge_without_doubt):
         yield
 
 
@@ -71,7 +62,7 @@ def overtaking_frame() -> Iterator[None]:
         if session in late:
             update(bridge, session, late.pop(session))
 
-    with _instead(present, "update", update_the_other_way_round):
+    with instead(present, "update", update_the_other_way_round):
         yield
 
 

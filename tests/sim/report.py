@@ -1,25 +1,24 @@
-"""Seeds played one after another, or in several processes, and what they add up to."""
+"""One seed played, and what many add up to."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 
 from attrs import define, field
 
+from tests.sim import many
 from tests.sim.violation import Violation
 from tests.sim.world import World
-
-BATCH_SEEDS = 100
 
 
 @define
 class Report:
     """What a number of worlds had in them."""
 
-    seeds: int = 0
+    played: int = 0
+    """Seeds."""
     events: int = 0
     seconds: float = 0.0
     """Of work, in all processes together."""
@@ -37,7 +36,7 @@ class Report:
 
     def add(self, other: Report) -> None:
         """Take in another report."""
-        self.seeds += other.seeds
+        self.played += other.played
         self.events += other.events
         self.seconds += other.seconds
         if other.slowest_s > self.slowest_s:
@@ -48,9 +47,9 @@ class Report:
 
     def text(self) -> str:
         """For people, at 100 columns or less."""
-        rate = self.seeds / self.seconds if self.seconds else 0.0
+        rate = self.played / self.seconds if self.seconds else 0.0
         rows = [
-            f"{self.seeds} seeds, {self.events} events, {self.seconds:.1f} s of work",
+            f"{self.played} seeds, {self.events} events, {self.seconds:.1f} s of work",
             f"{rate:.0f} seeds a second; slowest {self.slowest}: {self.slowest_s * 1000:.0f} ms",
             *_rows("agents", self.agents),
             *_rows("clients", self.clients),
@@ -78,7 +77,7 @@ def play(seed: int) -> Report:
     """Play one seed; a fault of ours (an assertion, a KeyError) counts as a violation too."""
     began_s = time.perf_counter()
     world = World(seed)
-    report = Report(seeds=1, slowest=seed)
+    report = Report(played=1, slowest=seed)
     try:
         world.run()
     except Violation as violation:
@@ -97,17 +96,4 @@ def play(seed: int) -> Report:
 
 def play_all(seeds: Iterable[int]) -> Report:
     """Play many in this process."""
-    whole = Report()
-    for seed in seeds:
-        whole.add(play(seed))
-    return whole
-
-
-def in_batches(seeds: range, jobs: int) -> Iterator[Report]:
-    """Reports of batches as they are done."""
-    batches = [seeds[at : at + BATCH_SEEDS] for at in range(0, len(seeds), BATCH_SEEDS)]
-    if jobs == 1:
-        yield from map(play_all, batches)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(play_all, batches)
+    return many.play_all(play, Report, seeds)
