@@ -21,6 +21,7 @@ from acpbridge.core.policy import (
     MIDTURN,
     ON_DISCONNECT,
     ON_SILENT_RECEIPT,
+    ORPHAN,
     UNDELIVERED,
     Policy,
 )
@@ -103,6 +104,7 @@ _CHOICES = {
     "on_disconnect": ON_DISCONNECT,
     "undelivered": UNDELIVERED,
     "on_silent_receipt": ON_SILENT_RECEIPT,
+    "orphan": ORPHAN,
 }
 _OWN_KEYS = (
     _Key("agent_profile", "str", tuple(AGENTS)),

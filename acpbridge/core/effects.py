@@ -30,6 +30,17 @@ class StreamToClient:
 
 
 @frozen
+class ToClients:
+    """Write these lines, in this order, to each of these clients of the daemon.
+
+    One that has left meanwhile is passed over: its `ClientLeft` is on its way.
+    """
+
+    clients: tuple[int, ...]
+    lines: Sequence[bytes]
+
+
+@frozen
 class ToAgent:
     """Write this line (no newline in it) to the agent."""
 
@@ -170,6 +181,7 @@ class Note:
 Effect: TypeAlias = (
     ToClient
     | StreamToClient
+    | ToClients
     | ToAgent
     | Persist
     | PersistAlias

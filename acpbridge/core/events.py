@@ -21,21 +21,41 @@ TimerKey: TypeAlias = tuple[str, str]
 
 @frozen
 class ClientSent:
-    """The client wrote one well-formed frame."""
+    """A client wrote one well-formed frame."""
 
     frame: Frame
+    client: int = 0
+    """Which one: its number in the daemon, 0 where there is only one."""
 
 
 @frozen
 class ClientGarbled:
-    """The client wrote a line that is refused or too long (R26)."""
+    """A client wrote a line that is refused or too long (R26)."""
 
     fault: Malformed | Oversize
+    client: int = 0
 
 
 @frozen
 class ClientClosed:
     """The client closed its end (stdin EOF); nothing can be written to it any more."""
+
+
+@frozen
+class ClientJoined:
+    """A client has connected to the daemon; what it writes follows."""
+
+    client: int
+    """Its number, 1-based; no later client gets the same."""
+
+
+@frozen
+class ClientLeft:
+    """A client of the daemon is gone, or was detached; nothing can be written to it any more."""
+
+    client: int
+    reason: str
+    """For people: "it closed the connection", "it read too slowly (client_bytes_max)"."""
 
 
 @frozen
@@ -183,3 +203,6 @@ SingleEvent: TypeAlias = (
 )
 
 Event: TypeAlias = SingleEvent | AgentStreamed
+
+HubEvent: TypeAlias = Event | ClientJoined | ClientLeft
+"""What a hub takes in: a bridge's events, and clients that come and go."""

@@ -22,6 +22,9 @@ ON_SILENT_RECEIPT = ("notify", "restart")
 ON_DISCONNECT = ("stop", "finish")
 """What becomes of a running turn when the client's end closes."""
 
+ORPHAN = ("finish", "cancel")
+"""What becomes of a turn whose last client has left the daemon, after the grace."""
+
 
 @frozen
 class Policy:
@@ -120,6 +123,30 @@ class Policy:
     """The time in which those deaths count (R23)."""
     finish_max_s: float = 600.0
     """With `on_disconnect = "finish"` the running turns get this long after the EOF."""
+
+    # -- the daemon's clients ---------------------------------------------------------------
+    orphan: str = "finish"
+    """What becomes of a running turn when no client of its session came back within `grace_s`."""
+    grace_s: float = 120.0
+    """What the agent asks waits this long for a client of its session to come back."""
+    idle_exit_s: float = 0.0
+    """A daemon without a client and without a turn ends after this long; 0 means never."""
+    clients_max: int = 64
+    """Connections at a time; one more is refused in words."""
+
+    # -- the event log ----------------------------------------------------------------------
+    log_events_max: int = 512
+    """Durable events kept of a session."""
+    log_event_bytes_max: int = 2 * MIB
+    """Bytes of durable events kept of a session."""
+    log_text_bytes_max: int = MIB
+    """Bytes of text deltas kept of a session."""
+    log_sessions_max: int = 64
+    """Sessions of which events are kept."""
+    log_bytes_max: int = 64 * MIB
+    """Bytes of events kept of all sessions."""
+    history_bytes_max: int = 4 * MIB
+    """Bytes kept of what the agent replayed at a session's load."""
 
     # -- input and output -------------------------------------------------------------------
     line_bytes_max: int = 64 * MIB

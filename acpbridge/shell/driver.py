@@ -31,6 +31,7 @@ from acpbridge.core.effects import (
     Tell,
     ToAgent,
     ToClient,
+    ToClients,
 )
 from acpbridge.core.events import (
     AgentExited,
@@ -95,6 +96,13 @@ class AgentHandle(Protocol):
         """Begin to end the process; its end is fed as `AgentExited`."""
 
 
+class ClientDoor(Protocol):
+    """What the driver needs of one of the daemon's clients."""
+
+    def put_all(self, lines: Sequence[bytes], /) -> None:
+        """Queue lines for it; never waits."""
+
+
 class Recorder(Protocol):
     """The tape; takes lines as they were received."""
 
@@ -154,6 +162,8 @@ class Driver(Generic[StateT]):
         self._disk = disk
         self._shapes = Shapes()
         self.client = client
+        self.clients: dict[int, ClientDoor] = {}
+        """The daemon's clients, by number."""
         self.agent: AgentHandle | None = None
         """The process of the newest run, alive or not; lines go there."""
         self.agents: dict[int, AgentHandle] = {}
@@ -244,6 +254,8 @@ class Driver(Generic[StateT]):
                 self.client.put(line)
             case StreamToClient(lines):
                 self.client.put_all(lines)
+            case ToClients(clients, lines):
+                self._to_clients(clients, lines)
             case ToAgent(line):
                 self._to_agent(line)
             case Persist() | PersistAlias() | Recover() | Tell() | Adopt() | FindKey():
@@ -255,13 +267,8 @@ class Driver(Generic[StateT]):
                 self.timers.arm(key, delay_s, jitter)
             case DisarmTimer(key):
                 self.timers.disarm(key)
-            case StartAgent(run):
-                # Nothing is started any more once the end was asked for.
-                if not self.finished.is_set():
-                    self.agent = self.agents[run] = self._start_agent(run)
-            case StopAgent(run, now):
-                if run in self.agents:
-                    self.agents[run].stop(now=now)
+            case StartAgent() | StopAgent():
+                self._lead(effect)
             case Finish(code):
                 self.exit_code = code
                 self.finished.set()
@@ -269,6 +276,21 @@ class Driver(Generic[StateT]):
                 self._notes.note(name, level, **fields)
             case _:
                 assert_never(effect)
+
+    def _lead(self, effect: StartAgent | StopAgent) -> None:
+        run = effect.run
+        if isinstance(effect, StopAgent):
+            if run in self.agents:
+                self.agents[run].stop(now=effect.now)
+        elif not self.finished.is_set():
+            # Nothing is started any more once the end was asked for.
+            self.agent = self.agents[run] = self._start_agent(run)
+
+    def _to_clients(self, clients: Iterable[int], lines: Sequence[bytes]) -> None:
+        for number in clients:
+            # One that has left meanwhile is told nothing; its `ClientLeft` is on its way.
+            if number in self.clients:
+                self.clients[number].put_all(lines)
 
     def _from_memory(self, effect: DiskEffect) -> None:
         """Without a journal nothing is known from before, and memory is as durable as it gets."""
