@@ -28,6 +28,7 @@ from acpbridge.core.events import (
     Persisted,
     PersistFailed,
     Recovered,
+    SessionAbandoned,
     SingleEvent,
     StopAsked,
     TimerFired,
@@ -129,7 +130,8 @@ def _take_in(bridge: Bridge, event: SingleEvent) -> None:
         case AgentSent(run=run, frame=frame):
             if run == bridge.run:
                 agent_frame(bridge, frame)
-        case ClientSent(frame=frame):
+        case ClientSent(frame=frame, client=client):
+            bridge.speaker = client
             client_side.client_frame(bridge, frame)
         case TimerFired(key=key):
             _timer(bridge, key)
@@ -149,6 +151,8 @@ def _take_in(bridge: Bridge, event: SingleEvent) -> None:
             life.exited(bridge, run, reason, was_started=was_started)
         case ClientClosed():
             ending.client_closed(bridge)
+        case SessionAbandoned(session=session_id, cancels=cancels):
+            ending.abandoned(bridge, session_id, cancels=cancels)
         case StopAsked(reason=reason):
             ending.stop(bridge, reason)
         case _:

@@ -25,8 +25,11 @@ from acpbridge.wire.frame import Frame, RpcId
 
 # -- the client cancels ---------------------------------------------------------------------
 def cancel_session(bridge: Bridge, session: Session, frame: Frame | None) -> None:
-    """`session/cancel`: the whole session stops (R16)."""
-    drop_queue(bridge, session)
+    """`session/cancel`: the turn stops, and the canceller's own queue with it (R16).
+
+    Without a frame the session ends, or its clients have left it: then everybody's.
+    """
+    drop_queue(bridge, session, None if frame is None else bridge.speaker)
     session.cancel_line = identity.toward_agent(session, frame) if frame else _cancel_line(session)
     bridge.fire(session, Trigger.CANCEL)
     if session.queue:
@@ -38,16 +41,24 @@ def _cancel_line(session: Session) -> bytes:
     return codec.notification(acp.SESSION_CANCEL, {"sessionId": session.agent_id})
 
 
-def drop_queue(bridge: Bridge, session: Session) -> None:
-    """The session's queued prompts are answered `cancelled`, in order, and never sent."""
+def drop_queue(bridge: Bridge, session: Session, client: int | None = None) -> None:
+    """Queued prompts are answered `cancelled`, in order, and never sent: a client's, or all."""
     owner = session.owner()
     unsent = (Stage.STEERING, Stage.SENDING)
     for prompt in [one for one in session.at_agent if one.stage in unsent and one is not owner]:
-        answer_unsent(bridge, session, prompt)
+        if _is_of(prompt, client):
+            answer_unsent(bridge, session, prompt)
     for item in [one for one in session.queue if isinstance(one, Prompt)]:
-        drop_queued(bridge, session, item)
-    bridge.disarm("busy", session)
-    bridge.disarm("notice", session)
+        if _is_of(item, client):
+            drop_queued(bridge, session, item)
+    if session.first_prompt() is None:
+        bridge.disarm("busy", session)
+        bridge.disarm("notice", session)
+
+
+def _is_of(prompt: Prompt, client: int | None) -> bool:
+    """Whether a client's cancel means it; what nobody asked for now is everybody's."""
+    return client in (None, prompt.client) or prompt.unasked
 
 
 def drop_queued(bridge: Bridge, session: Session, prompt: Prompt) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from attrs import field, frozen
 
 from acpbridge.core.events import TimerKey
+from acpbridge.wire.ids import RpcId
 
 
 @frozen
@@ -38,6 +39,23 @@ class ToClients:
 
     clients: tuple[int, ...]
     lines: Sequence[bytes]
+
+
+@frozen
+class PromptWritten:
+    """A client's message is on its way to the agent: others may be shown it from here on.
+
+    For the hub, which lets it go no further; only a bridge with `is_shared` says it.
+    """
+
+    session: str
+    """The session id that the client knows."""
+    id: RpcId
+    """The request id under which the bridge's client sent it."""
+    content: bytes
+    """The JSON of its `params.prompt`; empty where it has none."""
+    trace: str
+    """The trace id of its turn."""
 
 
 @frozen
@@ -182,6 +200,7 @@ Effect: TypeAlias = (
     ToClient
     | StreamToClient
     | ToClients
+    | PromptWritten
     | ToAgent
     | Persist
     | PersistAlias

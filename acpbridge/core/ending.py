@@ -5,7 +5,7 @@ Whatever ends the bridge, every request that the client can still hear of is ans
 
 from __future__ import annotations
 
-from acpbridge.core import openings, present, requests
+from acpbridge.core import cancel, openings, present, requests
 from acpbridge.core.effects import Finish, StopAgent
 from acpbridge.core.model import AgentState, Bridge, Prompt, Session
 
@@ -27,6 +27,19 @@ def client_closed(bridge: Bridge) -> None:
         bridge.arm("finish", None, bridge.policy.finish_max_s)
         return
     stop(bridge, "client closed")
+
+
+def abandoned(bridge: Bridge, session_id: str, *, cancels: bool) -> None:
+    """No client of a session is left: what its agent asks is answered, its turn goes on or ends."""
+    session = bridge.sessions.get(session_id)
+    if session is None:
+        return
+    session.is_abandoned = True
+    bridge.note("session_abandoned", "warning", session=session.id, cancels=cancels)
+    for shown_id in [key for key, one in bridge.requests.items() if one.session == session.id]:
+        requests.settle_request(bridge, shown_id)
+    if cancels:
+        cancel.cancel_session(bridge, session, None)
 
 
 def _turns(bridge: Bridge) -> int:

@@ -59,6 +59,15 @@ class ClientLeft:
 
 
 @frozen
+class SessionAbandoned:
+    """No client of this session came back in time (`grace_s`): nobody will answer its agent."""
+
+    session: str
+    cancels: bool
+    """Its turn is to be stopped, and its queue with it (`orphan`)."""
+
+
+@frozen
 class AgentStarted:
     """The agent process of this run exists and its pipes are open."""
 
@@ -189,6 +198,7 @@ SingleEvent: TypeAlias = (
     ClientSent
     | ClientGarbled
     | ClientClosed
+    | SessionAbandoned
     | AgentStarted
     | AgentSent
     | AgentGarbled

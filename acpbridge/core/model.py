@@ -20,6 +20,7 @@ from acpbridge.core.effects import (
     Effect,
     Note,
     Persist,
+    PromptWritten,
     ToAgent,
     ToClient,
 )
@@ -28,6 +29,7 @@ from acpbridge.core.policy import Policy
 from acpbridge.core.records import NEVER, NO_ID, AgentRequest, Kept, Prompt, Turn
 from acpbridge.core.session import Session
 from acpbridge.profiles import AgentProfile, ClientProfile
+from acpbridge.wire import scan
 from acpbridge.wire.frame import Frame, RpcId
 
 __all__ = [
@@ -94,7 +96,13 @@ class Bridge:
     """Random text of this run, given by the shell; the bridge's own ids begin with it."""
     table: dict[Phase, dict[Trigger, Handler]] = field(factory=dict, repr=False)
 
+    is_shared: bool = False
+    """A hub stands before it: its client is told what is written to the agent, and when."""
     now: float = 0.0
+    speaker: int = 0
+    """Whose frame is taken in now: a client's number in the daemon, 0 where there is only one."""
+    unheard: set[int] = field(factory=set)
+    """Clients of the daemon that have left and were owed answers: nobody reads those."""
     out: list[Effect] = field(factory=list)
     run: int = 1
     resting: bool = False
@@ -210,10 +218,7 @@ class Bridge:
             return
         prompt.recorded = True
         turn = session.turn if prompt in session.at_agent else None
-        if turn is not None and not turn.number:
-            self.turns += 1
-            turn.number = self.turns
-        number = turn.number if turn is not None else 0
+        trace = self.trace(turn) if turn is not None else ""
         self.out.append(
             Persist(
                 token=0,
@@ -223,12 +228,29 @@ class Bridge:
                 line=prompt.frame.raw if is_new else b"",
                 reason=reason,
                 completion=completion,
-                turn=number,
-                trace=f"{self.nonce}{number & 0xFFFF:04x}" if number else "",
+                turn=turn.number if turn is not None else 0,
+                trace=trace,
                 key=prompt.key if is_new else "",
                 answer=answer,
             )
         )
+
+    def trace(self, turn: Turn) -> str:
+        """The trace id of a turn, 12 hexadecimal digits; the first to ask numbers it."""
+        if not turn.number:
+            self.turns += 1
+            turn.number = self.turns
+        return f"{self.nonce}{turn.number & 0xFFFF:04x}"
+
+    def tell_written(self, session: Session, prompt: Prompt) -> None:
+        """Say that a client's message goes to the agent, the first time that it does."""
+        if not self.is_shared or prompt.attempts:
+            return
+        raw = prompt.frame.raw
+        span = scan.find(raw, "params", "prompt")
+        content = raw[span[0] : span[1]] if span else b""
+        trace = self.trace(session.turn) if session.turn is not None else ""
+        self.out.append(PromptWritten(session.id, prompt.id, content, trace))
 
     def next_token(self, prompt: Prompt) -> int:
         """A token under which the disk answers about this prompt, and under no older one."""

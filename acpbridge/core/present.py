@@ -296,8 +296,10 @@ def _answered(bridge: Bridge, wire_id: RpcId) -> None:
     A client that has closed its end may not read any more: what settled is kept as a result.
     """
     ended = bridge.ended.pop(wire_id, None)
-    if ended is not None and not bridge.client_gone:
-        session, prompt, completion = ended
+    if ended is None or bridge.client_gone:
+        return
+    session, prompt, completion = ended
+    if prompt.client not in bridge.unheard:
         bridge.persist(prompt, session, "answered", completion=completion)
 
 

@@ -46,6 +46,7 @@ def made(bridge: Bridge, session: Session, frame: Frame) -> Prompt:
         text=text,
         command=command in bridge.agent.commands or command in session.commands,
         accepted_s=bridge.now,
+        client=bridge.speaker,
         midturn=_midturn(bridge, frame),
         key=_key(bridge, frame),
     )

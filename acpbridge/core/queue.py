@@ -172,6 +172,7 @@ def write(bridge: Bridge, session: Session, cause: Cause) -> None:
     if session.agent_id != session.id:
         line = splice.with_session(line, session.agent_id)
     session.prompted = True
+    bridge.tell_written(session, prompt)
     prompt.stage = Stage.WRITTEN
     prompt.written_s = bridge.now
     prompt.attempts += 1

@@ -29,6 +29,8 @@ class Prompt:
     """Its text blocks, joined with newlines and stripped: what an echo is compared with."""
     command: bool
     accepted_s: float
+    client: int = 0
+    """Whose it is: a client's number in the daemon, 0 where there is only one."""
     stage: Stage = Stage.QUEUED
     wire_id: RpcId = NO_ID
     """The id toward the agent; the client's own unless that one is taken."""

@@ -231,7 +231,7 @@ def asked(bridge: Bridge, session: Session | None, frame: Frame) -> None:
     )
     if turn is not None:
         turn.requests += 1
-    if bridge.client_gone:
+    if bridge.client_gone or (session is not None and session.is_abandoned):
         settle_request(bridge, shown_id)
         return
     bridge.to_client(line)

@@ -129,6 +129,8 @@ class Session:
     """The process of another live bridge that had prompts of it at the last look; 0 for none."""
     held_by: int = 0
     """The process of another bridge that has prompts of it, until that was told; else 0."""
+    is_abandoned: bool = False
+    """No client is left that could answer what the agent asks in it."""
     paused: str = ""
     """Why its queue waits for the client: a setting that a restarted agent refused (R23)."""
 

@@ -151,6 +151,7 @@ def write(bridge: Bridge, session: Session, cause: Cause) -> None:
     """STEER in the running turn: its bytes go, once."""
     prompt = cause
     assert isinstance(prompt, Prompt)
+    bridge.tell_written(session, prompt)
     prompt.stage = Stage.STEERED
     prompt.steered = True
     prompt.written_s = bridge.now

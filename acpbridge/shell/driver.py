@@ -24,6 +24,7 @@ from acpbridge.core.effects import (
     Note,
     Persist,
     PersistAlias,
+    PromptWritten,
     Recover,
     StartAgent,
     StopAgent,
@@ -272,6 +273,8 @@ class Driver(Generic[StateT]):
             case Finish(code):
                 self.exit_code = code
                 self.finished.set()
+            case PromptWritten():
+                raise AssertionError("this is for the hub alone")
             case Note(name, fields, level):
                 self._notes.note(name, level, **fields)
             case _:
