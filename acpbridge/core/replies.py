@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from acpbridge.wire import acp, codec
+from acpbridge.wire import acp, codec, scan, splice
 from acpbridge.wire.frame import RpcId
 
 ERROR_CODES = {
@@ -20,6 +20,7 @@ ERROR_CODES = {
     "session-lost": -32055,
     "wedged": -32056,
     "frame-too-large": -32057,
+    "observer": -32058,
 }
 """`data.acpbridge.kind` and the JSON-RPC code of every error of our own (design, errors)."""
 
@@ -45,6 +46,23 @@ def chunk(session_id: str, text: str, variant: str) -> bytes:
         "_meta": {"acpbridge": {"notice": True}},
     }
     return codec.notification(acp.SESSION_UPDATE, {"sessionId": session_id, "update": update})
+
+
+def marked(line: bytes, holder: str, said: dict[str, Any]) -> bytes:
+    """Return the line with `said` as `_meta.acpbridge` of its `holder`: "params" or "result".
+
+    A line whose holder is no object is returned as it is.
+    """
+    if b'"_meta"' in line or b"\\u00" in line:
+        # The name may stand in the holder, in letters or in escapes; elsewhere it counts for none.
+        meta = scan.find(line, holder, "_meta")
+        if meta is not None and line[meta[0] : meta[0] + 1] == b"{":
+            return splice.with_member(line, (holder, "_meta"), "acpbridge", codec.encode(said))
+    try:
+        # ACP lets `_meta` be null, which says no more than none.
+        return splice.with_member(line, (holder,), "_meta", codec.encode({"acpbridge": said}))
+    except KeyError:
+        return line
 
 
 def withdrawal(id_: RpcId) -> bytes:

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import deque
+from collections.abc import Sequence
+from itertools import accumulate, islice
 
-from attrs import define, field, frozen
+from attrs import define, field
 
+from acpbridge.core import replies
 from acpbridge.core.policy import MIB
-from acpbridge.wire import acp, codec, splice
+from acpbridge.core.ring_entries import Logged, LogStats, Marks, Replay, SessionLog, TextEntry
+from acpbridge.wire import acp
 from acpbridge.wire.scan import find, find_unique
+from acpbridge.wire.shapes import Chunks
 
 DELTA_BYTES = 8
 """What a merged delta costs beside its text: the place where it ends."""
@@ -35,125 +39,6 @@ _DELTAS = (acp.AGENT_MESSAGE_CHUNK, acp.AGENT_THOUGHT_CHUNK)
 _CONTENT = ("params", "update", "content")
 _IN_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 """Bytes that stand within one JSON string, in a line that a parser has accepted."""
-
-
-@frozen(eq=False)
-class Logged:
-    """One frame of a replay."""
-
-    seq: int
-    """Its seq; of merged deltas that of the last one. A client that has it has all up to here."""
-    trace_id: str
-    """The trace id of its turn, as it was given to `append`."""
-    line: bytes
-    """A JSON-RPC line without its end: as received, or with the rest of the text put in."""
-
-
-@frozen(eq=False)
-class Replay:
-    """What the log has behind a cursor."""
-
-    frames: tuple[Logged, ...]
-    """In order of their seq."""
-    latest_seq: int
-    """The seq of the session's last event, kept or not, 0 for none: the client's next cursor."""
-    truncated: bool
-    """Whether a durable event behind the cursor is no longer there."""
-    epoch: str
-    """The log's epoch, 8 hexadecimal digits."""
-    text_dropped: bool
-    """Whether text behind the cursor is no longer there. Alone, it is no reason to load again."""
-    starts_over: bool
-    """Whether the cursor was none of this log's (another epoch, or a seq that is still to come):
-    then this is all that there is, and what the client has is to be replaced by it."""
-
-
-@frozen
-class LogStats:
-    """How full the log is."""
-
-    sessions: int
-    events: int
-    """Durable events kept."""
-    texts: int
-    """Entries of text kept; each has one delta or more."""
-    bytes: int
-    """Bytes kept, as the limits count them."""
-
-
-@define(eq=False)
-class _Marks:
-    """What is remembered of a session even when nothing of it is kept."""
-
-    latest_seq: int = 0
-    event_dropped_seq: int = 0
-    """The highest seq of a durable event that was dropped."""
-    text_dropped_seq: int = 0
-    """The highest seq of a delta that was dropped."""
-
-    def after(self, _: int) -> list[Logged]:
-        """What is kept behind a seq: here, nothing."""
-        return []
-
-
-@define(eq=False)
-class _Text:
-    """Deltas in a row whose lines differ in their text alone."""
-
-    head: bytes
-    """Their line up to and including the opening quote of the text."""
-    tail: bytes
-    """From the closing quote on. Empty where the line merges with none: `head` is all of it."""
-    trace_id: str
-    first_seq: int
-    bytes: int
-    """What it costs, by the limits."""
-    body: bytearray = field(factory=bytearray)
-    """The texts one behind the other, in JSON's escapes as received."""
-    ends: array[int] = field(factory=lambda: array("Q"))
-    """Where in `body` each delta's text ends."""
-
-    @property
-    def last_seq(self) -> int:
-        # Nothing of the session came between its deltas, so their seqs have no hole.
-        return self.first_seq + len(self.ends) - 1
-
-    def after(self, seq: int) -> Logged:
-        """The deltas behind `seq`, as one frame; there is at least one."""
-        seen = seq - self.first_seq + 1
-        begin = self.ends[seen - 1] if seen > 0 else 0
-        at = len(self.head)
-        line = splice.replace(self.head + self.tail, (at, at), bytes(self.body[begin:]))
-        return Logged(self.last_seq, self.trace_id, line)
-
-
-@define(eq=False)
-class _Session(_Marks):
-    """What is kept of a session, oldest first."""
-
-    events: deque[Logged] = field(factory=deque)
-    event_bytes: int = 0
-    texts: deque[_Text] = field(factory=deque)
-    text_bytes: int = 0
-    open: _Text | None = None
-    """The last of `texts` while its last delta is the session's last event."""
-    shapes: dict[str, tuple[bytes, bytes]] = field(factory=dict)
-    """By variant, the head and tail of the last entry: the search for them costs 20 µs and more."""
-
-    def after(self, seq: int) -> list[Logged]:
-        """What is kept behind `seq`: costs as much as it returns, not as much as there is."""
-        found: list[Logged] = []
-        for event in reversed(self.events):
-            if event.seq <= seq:
-                break
-            found.append(event)
-        for text in reversed(self.texts):
-            if text.last_seq <= seq:
-                break
-            found.append(text.after(seq))
-        # No event stands between the deltas of one entry: their last seq is their place.
-        found.sort(key=lambda logged: logged.seq)
-        return found
 
 
 @define(eq=False)
@@ -181,13 +66,13 @@ class EventLog:
     forgotten_max: int = field(default=4_096, kw_only=True)
     """Forgotten sessions whose place is remembered, so that no cursor is ever misread."""
 
-    _sessions: dict[str, _Session] = field(factory=dict, init=False)
+    _sessions: dict[str, SessionLog] = field(factory=dict, init=False)
     """By id; the one with the newest event is the last."""
     _newest_id: str | None = field(default=None, init=False)
-    _newest: _Session = field(factory=_Session, init=False)
+    _newest: SessionLog = field(factory=SessionLog, init=False)
     """The session of `_newest_id`, if that is not None."""
-    _forgotten: dict[str, _Marks] = field(factory=dict, init=False)
-    _floor: _Marks = field(factory=_Marks, init=False)
+    _forgotten: dict[str, Marks] = field(factory=dict, init=False)
+    _floor: Marks = field(factory=Marks, init=False)
     """The highest marks of all sessions that are not even in `_forgotten`, 0 while there is none:
     where a session of which nothing is known begins."""
     _bytes: int = field(default=0, init=False)
@@ -228,6 +113,52 @@ class EventLog:
                     return log.latest_seq
         return self._append_apart(log, line, trace_id, variant)
 
+    def append_all(
+        self, session: str, lines: Sequence[bytes], chunks: Chunks, trace_id: str
+    ) -> int:
+        """Log some lines of `chunks`, in their order, and return the seq of the last of them.
+
+        As `append` for each, but what goes on with the text before it goes in one piece.
+        """
+        latest_seq, at = 0, 0
+        while at < len(lines):
+            log = self._newest if session == self._newest_id else self._turn_to(session)
+            count = self._merge(log, lines[at:], chunks, trace_id)
+            if count:
+                latest_seq = log.latest_seq
+            else:
+                latest_seq = self.append(session, lines[at], trace_id, chunks.variant)
+                count = 1
+            at += count
+        return latest_seq
+
+    def _merge(self, log: SessionLog, lines: Sequence[bytes], chunks: Chunks, trace_id: str) -> int:
+        """Put chunks into the open entry if they are of its shape, as many as fit; how many."""
+        text = log.open
+        if text is None or text.trace_id != trace_id:
+            return 0
+        if (text.head, text.tail) != (chunks.prefix, chunks.suffix):
+            return 0
+        begin, cut = len(chunks.prefix), len(chunks.suffix)
+        parts = [line[begin : len(line) - cut] for line in lines]
+        room = self._entry_bytes_max - text.bytes
+        cost = _cost(parts)
+        while parts and cost > room:
+            del parts[len(parts) // 2 :]
+            cost = _cost(parts)
+        if not parts:
+            return 0
+        sizes = map(len, parts)
+        text.ends.extend(islice(accumulate(sizes, initial=len(text.body)), 1, None))
+        text.body += b"".join(parts)
+        text.bytes += cost
+        log.text_bytes += cost
+        self._bytes += cost
+        log.latest_seq += len(parts)
+        if log.text_bytes > self.text_bytes_max or self._bytes > self.bytes_max:
+            self._keep_limits(log)
+        return len(parts)
+
     def since(self, session: str, epoch: str, seq: int) -> Replay:
         """What came behind the cursor `(epoch, seq)`; changes nothing.
 
@@ -246,6 +177,11 @@ class EventLog:
             starts_over=starts_over,
         )
 
+    def latest_seq(self, session: str) -> int:
+        """The seq of a session's last event, kept or not; 0 for none."""
+        log = self._sessions.get(session) or self._forgotten.get(session, self._floor)
+        return log.latest_seq
+
     def forget(self, session: str) -> None:
         """Drop what is kept of a session, if anything is; its next event gets the next seq."""
         log = self._sessions.pop(session, None)
@@ -254,7 +190,7 @@ class EventLog:
         self._bytes -= log.event_bytes + log.text_bytes
         if session == self._newest_id:
             self._newest_id = None
-        self._forgotten[session] = _Marks(
+        self._forgotten[session] = Marks(
             log.latest_seq,
             log.events[-1].seq if log.events else log.event_dropped_seq,
             log.texts[-1].last_seq if log.texts else log.text_dropped_seq,
@@ -262,7 +198,7 @@ class EventLog:
         if len(self._forgotten) > self.forgotten_max:
             marks = self._forgotten.pop(next(iter(self._forgotten)))
             floor = self._floor
-            self._floor = _Marks(
+            self._floor = Marks(
                 max(floor.latest_seq, marks.latest_seq),
                 max(floor.event_dropped_seq, marks.event_dropped_seq),
                 max(floor.text_dropped_seq, marks.text_dropped_seq),
@@ -279,17 +215,17 @@ class EventLog:
         )
 
     # -- how it is kept ---------------------------------------------------------------------
-    def _turn_to(self, session: str) -> _Session:
+    def _turn_to(self, session: str) -> SessionLog:
         """The session, made the last to be forgotten; begun or begun again if need be."""
         log = self._sessions.pop(session, None)
         if log is None:
             marks = self._forgotten.pop(session, self._floor)
-            log = _Session(marks.latest_seq, marks.event_dropped_seq, marks.text_dropped_seq)
+            log = SessionLog(marks.latest_seq, marks.event_dropped_seq, marks.text_dropped_seq)
         self._sessions[session] = self._newest = log
         self._newest_id = session
         return log
 
-    def _append_apart(self, log: _Session, line: bytes, trace_id: str, variant: str) -> int:
+    def _append_apart(self, log: SessionLog, line: bytes, trace_id: str, variant: str) -> int:
         """Log what does not go on with the text before it."""
         log.latest_seq += 1
         cut = _cut(log, line, variant) if variant in _DELTAS else None
@@ -302,7 +238,7 @@ class EventLog:
             head, part, tail = cut
             cost = TEXT_ENTRY_BYTES + len(line) + DELTA_BYTES
             ends = array("Q", (len(part),))
-            text = _Text(head, tail, trace_id, log.latest_seq, cost, bytearray(part), ends)
+            text = TextEntry(head, tail, trace_id, log.latest_seq, cost, bytearray(part), ends)
             log.open = text if tail else None
             log.texts.append(text)
             log.text_bytes += cost
@@ -310,7 +246,7 @@ class EventLog:
         self._keep_limits(log)
         return log.latest_seq
 
-    def _keep_limits(self, log: _Session) -> None:
+    def _keep_limits(self, log: SessionLog) -> None:
         """Drop what is over a limit, now that the last event stands in `log`."""
         while len(log.events) > self.events_max or log.event_bytes > self.event_bytes_max:
             event = log.events.popleft()
@@ -327,7 +263,7 @@ class EventLog:
         ):
             self.forget(next(iter(sessions)))
 
-    def _drop_text(self, log: _Session) -> None:
+    def _drop_text(self, log: SessionLog) -> None:
         text = log.texts.popleft()
         log.text_bytes -= text.bytes
         self._bytes -= text.bytes
@@ -337,6 +273,10 @@ class EventLog:
             log.open = None
 
 
+def _cost(parts: list[bytes]) -> int:
+    return sum(map(len, parts)) + DELTA_BYTES * len(parts)
+
+
 def stamped(line: bytes, epoch: str, seq: int, trace_id: str) -> bytes:
     """Return a notification with its place in the log as `params._meta.acpbridge`.
 
@@ -344,16 +284,7 @@ def stamped(line: bytes, epoch: str, seq: int, trace_id: str) -> bytes:
     id is left out, and a line whose params are no object is returned as it is.
     """
     place = {"seq": seq, "epoch": epoch} | ({"traceId": trace_id} if trace_id else {})
-    if b'"_meta"' in line or b"\\u00" in line:
-        # The name may stand in the params, in letters or in escapes; elsewhere it counts for none.
-        meta = find(line, "params", "_meta")
-        if meta is not None and line[meta[0] : meta[0] + 1] == b"{":
-            return splice.with_member(line, ("params", "_meta"), "acpbridge", codec.encode(place))
-    try:
-        # ACP lets `_meta` be null, which says no more than none.
-        return splice.with_member(line, ("params",), "_meta", codec.encode({"acpbridge": place}))
-    except KeyError:
-        return line
+    return replies.marked(line, "params", place)
 
 
 def _between(line: bytes, head: bytes, tail: bytes) -> bytes | None:
@@ -372,7 +303,7 @@ def _between(line: bytes, head: bytes, tail: bytes) -> bytes | None:
     return part if begin <= end else None
 
 
-def _cut(log: _Session, line: bytes, variant: str) -> tuple[bytes, bytes, bytes] | None:
+def _cut(log: SessionLog, line: bytes, variant: str) -> tuple[bytes, bytes, bytes] | None:
     """The line of a chunk as head, text and tail; None where its content is no text."""
     shape = log.shapes.get(variant)
     part = _between(line, *shape) if shape is not None else None

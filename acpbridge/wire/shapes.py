@@ -54,6 +54,10 @@ class Chunks:
     """The lines as received, without their ends."""
     texts: Sequence[str]
     """The text of each line."""
+    prefix: bytes
+    """What each line begins with, up to and including the opening quote of its text."""
+    suffix: bytes
+    """What each line ends with, from the closing quote on."""
 
     def frame(self, at: int) -> Frame:
         """The frame of the line at this place."""
@@ -87,7 +91,7 @@ class Shapes:
             texts = _texts(shape, lines) if shape is not None and len(lines) > 1 else []
             if shape is not None and texts:
                 self._to_front(shape)
-                yield Chunks(shape.session, shape.variant, lines, texts)
+                yield Chunks(shape.session, shape.variant, lines, texts, shape.prefix, shape.suffix)
             else:
                 for line in lines:
                     yield self.peek(line)

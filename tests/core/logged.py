@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from acpbridge.core.ring import EventLog, Replay
+from acpbridge.core.ring import EventLog
+from acpbridge.core.ring_entries import Replay
 from acpbridge.wire.frame import Frame, peek
 
 EPOCH, OTHER_EPOCH = "0123abcd", "0123abce"

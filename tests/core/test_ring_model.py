@@ -10,7 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from acpbridge.core.ring import EventLog, Replay
+from acpbridge.core.ring import EventLog
+from acpbridge.core.ring_entries import Replay
 from tests.core.logged import EPOCH, OTHER_TRACE, TEMPLATES, TRACE, put, tool
 
 

@@ -5,7 +5,8 @@ request goes there under an id that names its client, every line that comes from
 to whom it concerns, and what happened is kept in the event log for those who were away.
 """
 
+from acpbridge.core.hub.queries import gauges
 from acpbridge.core.hub.state import Hub
 from acpbridge.core.hub.step import begin, open_hub, step
 
-__all__ = ["Hub", "begin", "open_hub", "step"]
+__all__ = ["Hub", "begin", "gauges", "open_hub", "step"]

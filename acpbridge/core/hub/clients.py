@@ -1,0 +1,64 @@
+"""Clients come and go; the conversation stays (issue 6, points 5 and 6)."""
+
+from __future__ import annotations
+
+from acpbridge.core.effects import ArmTimer, DisarmTimer
+from acpbridge.core.events import Event, SessionAbandoned, StopAsked, TimerKey
+from acpbridge.core.hub import follow
+from acpbridge.core.hub.state import Client, Hub
+from acpbridge.wire import acp
+
+
+def joined(hub: Hub, number: int) -> None:
+    """A client has connected; it is told nothing before its initialize."""
+    hub.clients[number] = Client(number)
+    hub.out.append(DisarmTimer((follow.IDLE, "")))
+    hub.note("client_joined", client=number, clients=len(hub.clients))
+
+
+def left(hub: Hub, number: int, reason: str) -> None:
+    """A client is gone: its turns go on, and nobody reads the answers that it is owed."""
+    if hub.clients.pop(number, None) is None:
+        return
+    hub.note("client_left", client=number, reason=reason, clients=len(hub.clients))
+    hub.late = [waiting for waiting in hub.late if waiting[0] != number]
+    owed = (one.method == acp.SESSION_PROMPT for one in hub.routes.values() if one.client == number)
+    if any(owed):
+        hub.bridge.unheard.add(number)
+    for conversation in list(hub.conversations.values()):
+        # The first of them is at the agent; its answer will come.
+        conversation.loads[1:] = [one for one in conversation.loads[1:] if one[0] != number]
+        follow.unfollow(hub, number, conversation)
+    watch_idle(hub)
+
+
+def watch_idle(hub: Hub) -> None:
+    """Without a client the daemon's own end draws nearer, where it has one."""
+    idle_s = hub.bridge.policy.idle_exit_s
+    if idle_s and not hub.clients:
+        hub.out.append(ArmTimer((follow.IDLE, ""), idle_s))
+
+
+def timer_fired(hub: Hub, key: TimerKey) -> Event | None:
+    """A timer of the hub's own has run out; what the bridge is to be told of it."""
+    name, session_id = key
+    if name == follow.ORPHAN:
+        return _abandoned(hub, session_id)
+    if hub.clients:
+        return None
+    if any(follow.is_busy(session) for session in hub.bridge.sessions.values()):
+        watch_idle(hub)
+        return None
+    return StopAsked("no client and no turn (idle_exit_s)")
+
+
+def _abandoned(hub: Hub, session_id: str) -> Event | None:
+    """The grace is over and nobody who could answer has come back."""
+    conversation = hub.conversations.get(session_id)
+    session = hub.bridge.sessions.get(session_id)
+    if conversation is None or hub.participants(conversation):
+        return None
+    if session is None or not follow.is_busy(session):
+        conversation.is_orphaned = False
+        return None
+    return SessionAbandoned(session_id, cancels=hub.bridge.policy.orphan == "cancel")

@@ -1,0 +1,100 @@
+"""`initialize` of many clients: the agent hears the first one's, the others hear its answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acpbridge.core import replies
+from acpbridge.core.events import ClientSent, Event
+from acpbridge.core.hub.routes import forward, renamed
+from acpbridge.core.hub.state import Client, Hub, Route
+from acpbridge.wire import acp, codec, scan
+from acpbridge.wire.frame import Frame, Kind
+
+
+def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
+    """Take in a client's initialize: it goes to the agent, waits for another's, or is answered."""
+    frame = event.frame
+    capabilities = frame.params.get("clientCapabilities")
+    client.capabilities = capabilities if isinstance(capabilities, dict) else {}
+    said = _member(client.capabilities, "_meta", "acpbridge")
+    client.observes = hub.is_shared and _member(said, "observe") is True
+    client.wants_events = _member(said, "events") is True
+    if not hub.is_shared:
+        hub.is_asleep = not client.wants_events
+        return [forward(hub, client, frame)] if client.wants_events else [event]
+    if hub.initialized:
+        _answer(hub, client, frame)
+    elif client.observes:
+        # The agent is not to take an observer's capabilities for those of all.
+        result = {"protocolVersion": acp.PROTOCOL_VERSION, "agentCapabilities": {}}
+        _give(hub, client, codec.result(frame.id, result), [])
+    elif hub.first is None:
+        hub.first = client
+        return [forward(hub, client, frame)]
+    else:
+        hub.late.append((client.number, frame))
+    return []
+
+
+def initialized(hub: Hub, route: Route, frame: Frame) -> None:
+    """The agent has answered the first one's: all who wait are answered, or the next one asks."""
+    client = hub.clients.get(route.client)
+    if frame.kind is Kind.ERROR:
+        hub.first = None
+        if client is not None:
+            hub.send((client.number,), renamed(frame.raw, route))
+        late, hub.late = hub.late, []
+        for number, waiting in late:
+            other = hub.clients.get(number)
+            if other is not None:
+                hub.more += initialize(hub, other, ClientSent(waiting, number))
+        return
+    span = scan.find(frame.raw, "result")
+    assert span is not None
+    hub.initialized = frame.raw[span[0] : span[1]]
+    if client is not None:
+        _give(hub, client, renamed(frame.raw, route), [])
+    late, hub.late = hub.late, []
+    for number, waiting in late:
+        other = hub.clients.get(number)
+        if other is not None:
+            _answer(hub, other, waiting)
+
+
+def _answer(hub: Hub, client: Client, frame: Frame) -> None:
+    """Answer from what the agent said to the first one."""
+    first = hub.first.capabilities if hub.first is not None else {}
+    differs = sorted(_flags(first) ^ _flags(client.capabilities))
+    if differs:
+        hub.note("capabilities_differ", "warning", client=client.number, differs=differs)
+    _give(hub, client, codec.result(frame.id, codec.verbatim(hub.initialized)), differs)
+
+
+def _give(hub: Hub, client: Client, line: bytes, differs: list[str]) -> None:
+    """Say the result, and with it what the bridge has to say to this client."""
+    client.is_initialized = True
+    said: dict[str, Any] = {"epoch": hub.log.epoch} if client.wants_events else {}
+    if differs and not client.observes:
+        said["capabilitiesDiffer"] = differs
+    hub.send((client.number,), replies.marked(line, "result", said) if said else line)
+
+
+def _member(holder: Any, *path: str) -> Any:
+    for name in path:
+        holder = holder.get(name) if isinstance(holder, dict) else None
+    return holder
+
+
+def _flags(capabilities: dict[str, Any], path: str = "") -> set[str]:
+    """The names of all capabilities that are switched on, as `fs.readTextFile`."""
+    found: set[str] = set()
+    for name, value in capabilities.items():
+        if name == "_meta":
+            continue
+        if isinstance(value, dict):
+            inner = _flags(value, f"{path}{name}.")
+            found |= inner or {f"{path}{name}"}
+        elif value:
+            found.add(f"{path}{name}")
+    return found

@@ -1,0 +1,169 @@
+"""A frame of one client among many: who says it, whether it may, and what the bridge is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from acpbridge.core import replies
+from acpbridge.core.events import ClientGarbled, ClientSent, Event
+from acpbridge.core.hub import first, follow, queries, returns
+from acpbridge.core.hub.routes import forward
+from acpbridge.core.hub.state import Client, Hub
+from acpbridge.core.requests import LOADS
+from acpbridge.wire import acp, scan, splice
+from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
+from acpbridge.wire.ids import salvage
+
+STRAYS_MAX = 256
+"""Refused lines whose answer the bridge may still owe under the client's own id."""
+
+_OBSERVED = (acp.SESSION_LIST, *LOADS)
+"""What an observer may ask, beside the bridge's own methods; a load only of a live session."""
+
+_Query: TypeAlias = Callable[[Hub, Client, Frame], None]
+_QUERIES: dict[str, _Query] = {
+    "_acpbridge/events_since": queries.events_since,
+    "_acpbridge/stats": queries.stats,
+    "_acpbridge/prompts": queries.prompts,
+}
+
+
+def sent(hub: Hub, event: ClientSent) -> list[Event]:
+    """Take in one well-formed frame of a client; what the bridge is to be told of it."""
+    frame = event.frame
+    client = hub.clients.get(event.client)
+    if client is None:
+        return []
+    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+        return _answer(hub, client, event)
+    if frame.method == acp.INITIALIZE and frame.kind is Kind.REQUEST:
+        return first.initialize(hub, client, event)
+    if not client.is_initialized and hub.is_shared:
+        _unready(hub, client, frame)
+        return []
+    if frame.kind is Kind.NOTIFICATION:
+        return _notification(hub, client, event)
+    return _request(hub, client, frame)
+
+
+def _request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
+    query = _QUERIES.get(frame.method)
+    if query is not None:
+        query(hub, client, frame)
+        return []
+    if client.observes and frame.method not in _OBSERVED:
+        text = f"An observer prompts and changes nothing; {frame.method} was not sent."
+        hub.send((client.number,), replies.refusal(frame.id, "observer", text))
+        return []
+    if frame.method in LOADS and hub.is_shared:
+        return returns.load(hub, client, frame)
+    if frame.method == acp.SESSION_CLOSE and _leaves_others(hub, client, frame):
+        return []
+    if frame.method == acp.SESSION_PROMPT and frame.session:
+        follow.follow(hub, client, hub.conversation(frame.session))
+    return [forward(hub, client, frame)]
+
+
+def _leaves_others(hub: Hub, client: Client, frame: Frame) -> bool:
+    """A close among others ends the session for its sender alone."""
+    conversation = hub.known(frame.session)
+    others = hub.participants(conversation) if conversation is not None else ()
+    if conversation is None or not any(one != client.number for one in others):
+        return False
+    follow.unfollow(hub, client.number, conversation)
+    hub.respond(client.number, frame.id, {})
+    return True
+
+
+def _unready(hub: Hub, client: Client, frame: Frame) -> None:
+    if frame.kind is Kind.REQUEST:
+        text = f"{frame.method} came before initialize was answered; send initialize first."
+        hub.refuse(client.number, frame.id, acp.INVALID_REQUEST, text)
+    else:
+        hub.note("notification_dropped", "warning", method=frame.method, reason="no initialize")
+
+
+# -- notifications --------------------------------------------------------------------------
+def _notification(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
+    frame = event.frame
+    if client.observes:
+        hub.count("observer_notification_dropped")
+        return []
+    if frame.method == acp.CANCEL_REQUEST:
+        return _cancel_request(hub, client, frame)
+    if frame.method == acp.SESSION_CANCEL:
+        _tell_of_cancel(hub, client, frame)
+    return [event]
+
+
+def _cancel_request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
+    """The client names its own id; the bridge knows the request by the hub's."""
+    span = scan.find(frame.raw, "params", "requestId")
+    id_ = RpcId(frame.raw[span[0] : span[1]]) if span is not None else RpcId(b"")
+    for wire_id, route in hub.routes.items():
+        if span is not None and (route.client, route.id) == (client.number, id_):
+            line = splice.replace(frame.raw, span, wire_id)
+            kind, method = frame.kind, frame.method
+            own = Frame(line, kind, method, frame.id, frame.session, "", False, "", frame.body)
+            return [ClientSent(own, client.number)]
+    hub.note("cancel_of_unknown_request", id=id_.decode(errors="replace"))
+    return []
+
+
+def _tell_of_cancel(hub: Hub, client: Client, frame: Frame) -> None:
+    """Others whose messages are open hear who stopped the turn, and that theirs still wait."""
+    conversation = hub.known(frame.session)
+    if conversation is None:
+        return
+    waiting = {
+        route.client
+        for route in hub.routes.values()
+        if route.method == acp.SESSION_PROMPT and hub.known(route.session) is conversation
+    }
+    text = "Another client stopped the running turn; what you sent and has not begun still waits."
+    line = replies.chunk(conversation.id, text, acp.AGENT_THOUGHT_CHUNK)
+    others = tuple(one for one in conversation.followers if one in waiting)
+    hub.send(tuple(one for one in others if one != client.number), line)
+
+
+# -- answers --------------------------------------------------------------------------------
+def _answer(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
+    """The first answer to what the agent asked wins; the others are told that it is over."""
+    frame = event.frame
+    ask = hub.asks.get(frame.id)
+    if not hub.is_shared:
+        hub.asks.pop(frame.id, None)
+        return [event]
+    if ask is None or client.number not in ask.shown:
+        hub.note("late_client_answer_dropped", id=frame.id.decode(errors="replace"))
+        return []
+    del hub.asks[frame.id]
+    conversation = hub.conversations.get(ask.session)
+    told = ask.shown | set(conversation.eventful if conversation is not None else ())
+    others = tuple(sorted(one for one in told if one != client.number and one in hub.clients))
+    hub.send(others, replies.withdrawal(frame.id))
+    return [event]
+
+
+# -- lines that are refused -----------------------------------------------------------------
+def garbled(hub: Hub, event: ClientGarbled) -> list[Event]:
+    """A line that is refused: its own client hears of it, whoever else is there."""
+    client, fault = hub.clients.get(event.client), event.fault
+    if client is None or not hub.is_shared:
+        return [event]
+    if isinstance(fault, Malformed):
+        hub.note("client_line_refused", "warning", client=client.number, reason=fault.message)
+        hub.refuse(client.number, fault.id, fault.code, fault.message)
+        return []
+    known = salvage(fault.head, fault.tail)
+    if known.kind in (Kind.RESPONSE, Kind.ERROR):
+        ask = hub.asks.get(known.id)
+        if ask is None or client.number not in ask.shown:
+            hub.note("late_client_answer_dropped", id=known.id.decode(errors="replace"))
+            return []
+        del hub.asks[known.id]
+    elif known.kind is not Kind.NOTIFICATION:
+        hub.strays.append((known.id, client.number))
+        del hub.strays[:-STRAYS_MAX]
+    return [event]

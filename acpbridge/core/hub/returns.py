@@ -1,0 +1,166 @@
+"""A session is opened, loaded, come back to: from the log where that is whole, else by the agent.
+
+`session/load` replays what there is, `session/resume` only what no client has seen; both are
+answered without the agent where the session lives (issue 6, point 5). What the agent replays is
+for its asker alone, and is kept beside the log for the next one.
+"""
+
+from __future__ import annotations
+
+from acpbridge.core import replies
+from acpbridge.core.events import Event
+from acpbridge.core.hub import follow
+from acpbridge.core.hub.routes import forward, renamed
+from acpbridge.core.hub.state import Client, Conversation, Hub, Route
+from acpbridge.core.model import Phase
+from acpbridge.wire import acp, codec, scan, splice
+from acpbridge.wire.frame import Frame, Kind
+
+
+# -- a session begins -----------------------------------------------------------------------
+def opened(hub: Hub, route: Route, frame: Frame) -> None:
+    """The answer to new or fork names a session: its client follows it from here on."""
+    result = frame.result if isinstance(frame.result, dict) else {}
+    session_id = result.get("sessionId")
+    if not isinstance(session_id, str) or not session_id:
+        return
+    conversation = hub.conversation(session_id)
+    if conversation.result:
+        # The agent has opened a known id anew: the old one ends, and nobody is alarmed by it.
+        hub.note("session_superseded", "warning", session=session_id)
+        over(hub, conversation)
+        conversation = hub.conversation(session_id)
+    conversation.result = _result(frame)
+    conversation.history = [] if route.method == acp.SESSION_NEW else None
+    client = hub.clients.get(route.client)
+    if client is not None and hub.is_shared:
+        _catch_up(hub, client, conversation)
+
+
+def _catch_up(hub: Hub, client: Client, conversation: Conversation) -> None:
+    """Say what nobody has seen yet; from here on the client follows."""
+    if not conversation.followers:
+        replay = hub.log.since(conversation.id, hub.log.epoch, conversation.seen_seq)
+        hub.send((client.number,), *follow.replayed(hub, client, replay))
+    follow.follow(hub, client, conversation)
+    follow.show_asks(hub, client, conversation)
+
+
+def over(hub: Hub, conversation: Conversation) -> None:
+    """The session has ended at the agent: nothing of it is kept, and no seq is used again."""
+    hub.conversations.pop(conversation.id, None)
+    hub.log.forget(conversation.id)
+
+
+def _result(frame: Frame) -> bytes:
+    """The JSON of a result, without the session id that only an opening's has."""
+    span = scan.find(frame.raw, "result")
+    assert span is not None
+    result = frame.raw[span[0] : span[1]]
+    if not result.startswith(b"{"):
+        return b"{}"
+    return splice.without_members(result, (), ("sessionId",))
+
+
+# -- one comes back -------------------------------------------------------------------------
+def load(hub: Hub, client: Client, frame: Frame) -> list[Event]:
+    """Take in a load or resume: answered from the log, or by the agent, one at a time."""
+    conversation = hub.conversation(frame.session)
+    is_load = frame.method == acp.SESSION_LOAD
+    if _is_live(hub, conversation) and not conversation.loads:
+        session = hub.bridge.sessions[conversation.id]
+        if not is_load:
+            _resume(hub, client, conversation, frame)
+            return []
+        if _reaches_back(hub, conversation) or follow.is_busy(session) or client.observes:
+            _replay(hub, client, conversation, frame)
+            return []
+    if client.observes:
+        text = f"The session {frame.session} is not open here; an observer opens none."
+        hub.send((client.number,), replies.refusal(frame.id, "observer", text))
+        return []
+    conversation.loads.append((client.number, frame))
+    return _go(hub, conversation) if len(conversation.loads) == 1 else []
+
+
+def _is_live(hub: Hub, conversation: Conversation) -> bool:
+    """Whether the agent has the session, and we know what it said when it was opened."""
+    session = hub.bridge.sessions.get(conversation.id)
+    if session is None or not session.known or not conversation.result:
+        return False
+    return session.phase is not Phase.LOST
+
+
+def _reaches_back(hub: Hub, conversation: Conversation) -> bool:
+    """Whether history and log together are the whole conversation."""
+    replay = hub.log.since(conversation.id, hub.log.epoch, conversation.base_seq)
+    return conversation.history is not None and not (replay.truncated or replay.text_dropped)
+
+
+def _replay(hub: Hub, client: Client, conversation: Conversation, frame: Frame) -> None:
+    """Answer a load with the history, the log behind it, and what is still open."""
+    is_whole = _reaches_back(hub, conversation)
+    replay = hub.log.since(conversation.id, hub.log.epoch, conversation.base_seq)
+    lines = follow.history_of(client, conversation) + follow.replayed(hub, client, replay)
+    hub.send((client.number,), *lines)
+    _answer(hub, client, conversation, frame, "" if is_whole else "partial")
+    follow.follow(hub, client, conversation)
+    follow.show_asks(hub, client, conversation)
+
+
+def _resume(hub: Hub, client: Client, conversation: Conversation, frame: Frame) -> None:
+    """Answer a resume: nothing old is said again, but what nobody has seen."""
+    _answer(hub, client, conversation, frame, "")
+    _catch_up(hub, client, conversation)
+
+
+def _answer(
+    hub: Hub, client: Client, conversation: Conversation, frame: Frame, replayed: str
+) -> None:
+    """Respond as the agent did when it opened the session."""
+    line = codec.result(frame.id, codec.verbatim(conversation.result or b"{}"))
+    if replayed:
+        line = replies.marked(line, "result", {"replay": replayed})
+    hub.send((client.number,), line)
+    hub.note("answered_from_log", session=conversation.id, client=client.number)
+
+
+# -- by the agent ---------------------------------------------------------------------------
+def _go(hub: Hub, conversation: Conversation) -> list[Event]:
+    """Take the first of the loads that wait to the agent."""
+    while conversation.loads:
+        number, frame = conversation.loads[0]
+        client = hub.clients.get(number)
+        if client is not None:
+            conversation.replay, conversation.replay_bytes = [], 0
+            return [forward(hub, client, frame)]
+        del conversation.loads[0]
+    return []
+
+
+def loaded(hub: Hub, route: Route, frame: Frame) -> None:
+    """The agent has answered a load or resume: its asker follows, and the next one is taken."""
+    conversation = hub.conversation(route.session)
+    client = hub.clients.get(route.client)
+    _, load_frame = conversation.loads.pop(0)
+    if frame.kind is Kind.RESPONSE:
+        conversation.result = _result(frame)
+        if route.method == acp.SESSION_LOAD:
+            conversation.history = conversation.replay
+            conversation.base_seq = follow.latest_seq(hub, conversation)
+        if client is not None:
+            hub.send((route.client,), renamed(frame.raw, route))
+            _catch_up(hub, client, conversation)
+    elif client is not None and _is_live(hub, conversation):
+        # The session lives: whoever could not be given its past gets its present, and is told.
+        hub.note("replay_failed", "warning", session=conversation.id, client=route.client)
+        _answer(hub, client, conversation, load_frame, "failed")
+        _catch_up(hub, client, conversation)
+    elif client is not None:
+        hub.send((route.client,), renamed(frame.raw, route))
+    conversation.replay = None
+    waiting, conversation.loads = conversation.loads, []
+    for number, other in waiting:
+        again = hub.clients.get(number)
+        if again is not None:
+            hub.more += load(hub, again, other)

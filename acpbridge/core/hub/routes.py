@@ -1,0 +1,35 @@
+"""A client's request under the hub's id, and its answer under the client's own."""
+
+from __future__ import annotations
+
+from acpbridge.core.events import ClientSent
+from acpbridge.core.hub.state import Client, Hub, Route
+from acpbridge.wire import acp, scan, splice
+from acpbridge.wire.frame import Frame
+
+_SET = {acp.SESSION_SET_MODE: "modeId", acp.SESSION_SET_MODEL: "modelId"}
+
+
+def forward(hub: Hub, client: Client, frame: Frame) -> ClientSent:
+    """Take a client's request to the bridge, and keep the way that its answer will take back."""
+    wire_id = hub.new_id(client.number) if hub.is_shared else frame.id
+    hub.routes[wire_id] = Route(
+        client.number, frame.id, frame.method, frame.session, setting=_setting(frame)
+    )
+    if wire_id == frame.id:
+        return ClientSent(frame, client.number)
+    line = splice.with_id(frame.raw, wire_id)
+    own = Frame(line, frame.kind, frame.method, wire_id, frame.session, "", False, "", frame.body)
+    return ClientSent(own, client.number)
+
+
+def renamed(line: bytes, route: Route) -> bytes:
+    """The line of an answer, under the id that the client wrote."""
+    return splice.with_id(line, route.id)
+
+
+def _setting(frame: Frame) -> bytes:
+    """The JSON of the mode or model that a request sets, empty for any other request."""
+    name = _SET.get(frame.method)
+    span = scan.find(frame.raw, "params", name) if name is not None else None
+    return frame.raw[span[0] : span[1]] if span is not None else b""
