@@ -85,6 +85,8 @@ def agent_news(run: int, look: Frame | Malformed | Oversize | Chunks) -> Event:
 class Talk:
     """One bridge, its client, its agent and its clock."""
 
+    nonce = "n0nce"
+
     def __init__(
         self,
         agent: str | AgentProfile = "generic",
@@ -100,7 +102,7 @@ class Talk:
         shown = client_named(client) if isinstance(client, str) else client
         # A death is followed by a start at once; the rest between two has tests of its own.
         policy.setdefault("restart_first_s", 0.0)
-        self.bridge: Bridge = start(Policy(**policy), profile, shown, "n0nce")
+        self.bridge: Bridge = start(Policy(**policy), profile, shown, self.nonce)
         self.now = 100.0
         self.events: deque[Event] = deque()
         self.timers: dict[TimerKey, float] = {}
@@ -132,7 +134,15 @@ class Talk:
         self.stops: list[StopAgent] = []
         self.exit_code: int | None = None
         self.finishes: list[int] = []
-        self._perform(begin(self.bridge, self.now))
+        self._perform(self.begin())
+
+    def begin(self) -> list[Effect]:
+        """What comes before any event; a talk of another core says it otherwise."""
+        return begin(self.bridge, self.now)
+
+    def step(self, event: Event) -> list[Effect]:
+        """Step the core with one event."""
+        return step(self.bridge, self.now, event)
 
     # -- what happens -----------------------------------------------------------------------
     def feed(self, event: Event) -> None:
@@ -141,7 +151,7 @@ class Talk:
         if len(self.events) > 1:
             return
         while self.events:
-            self._perform(step(self.bridge, self.now, self.events[0]))
+            self._perform(self.step(self.events[0]))
             self.events.popleft()
 
     def client(self, *frames: Json | bytes) -> None:
