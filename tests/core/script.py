@@ -136,12 +136,11 @@ class Talk:
         self.finishes: list[int] = []
         self._perform(self.begin())
 
+    # Another core is begun and stepped otherwise.
     def begin(self) -> list[Effect]:
-        """What comes before any event; a talk of another core says it otherwise."""
         return begin(self.bridge, self.now)
 
     def step(self, event: Event) -> list[Effect]:
-        """Step the core with one event."""
         return step(self.bridge, self.now, event)
 
     # -- what happens -----------------------------------------------------------------------
