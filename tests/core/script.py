@@ -120,12 +120,10 @@ class Talk:
         self.edges = Edges()
         self.known: dict[str, Recovered] = {}
         """What the journal knows of a session from before; nothing where it is not here."""
-        self.looks: list[str] = []
-        """The sessions of every `Recover`, in order."""
+        self.looks: list[str] = []  # The sessions of every `Recover`, in order.
         self.hold_recovery = False
         """True leaves `Recover` and `FindKey` unanswered."""
-        self.keys: dict[str, KeptPrompt] = {}
-        """The prompts of earlier runs that have a key."""
+        self.keys: dict[str, KeptPrompt] = {}  # Of earlier runs.
         self.asked: list[Adopt | Tell | PersistAlias] = []
         self.notes: list[Note] = []
         self.starts: list[int] = []
