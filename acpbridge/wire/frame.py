@@ -24,6 +24,8 @@ MALFORMED_BYTES_MAX = 2 * 1024
 _ID = re.compile(rb'"id"[ \t\n\r]*+:[ \t\n\r]*+("[^"\\]*+"|[^ \t\n\r",{}\[\]]++)')
 """The only `"id"` of a line that has one at top level, with a value that needs no scanner."""
 
+_BACKSLASH = ord("\\")
+
 _SPELLED = re.compile(rb"\\u00(?:6[4589d-fD-F]|7[34]|49)")
 """An escape that stands for a letter of "id", "method" or "sessionId"."""
 
@@ -72,7 +74,8 @@ class Frame:
     @property
     def params(self) -> dict[str, Any]:
         """The params if they are an object, else an empty one."""
-        return _object(self.body.get("params"))
+        found = self.body.get("params")
+        return found if isinstance(found, dict) else {}
 
     @property
     def result(self) -> Any:
@@ -189,7 +192,7 @@ def _may_be_spelled(line: bytes) -> bool:
 
     A large text with other escapes is common, and a walk over it costs a second.
     """
-    return b"\\u00" in line and _SPELLED.search(line) is not None
+    return _BACKSLASH in line and b"\\u00" in line and _SPELLED.search(line) is not None
 
 
 def _read(line: bytes, body: dict[str, Any], *, strict: bool) -> Frame | Malformed:
@@ -227,7 +230,9 @@ def _read(line: bytes, body: dict[str, Any], *, strict: bool) -> Frame | Malform
 
 def _call(line: bytes, body: dict[str, Any], method: str) -> Frame:
     """Build the frame of a request or notification."""
-    params = _object(body.get("params"))
+    params = body.get("params")
+    if not isinstance(params, dict):
+        params = {}
     session = params.get("sessionId")
     variant = ""
     if method == SESSION_UPDATE:
@@ -252,7 +257,7 @@ def _id(line: bytes, body: dict[str, Any]) -> RpcId:
     # JSON has one spelling of an integer, but for 0 and -0, and one of a string without escapes.
     if type(value) is int and value:
         return RpcId(b"%d" % value)
-    if type(value) is str and b"\\" not in line:
+    if type(value) is str and _BACKSLASH not in line:
         return RpcId(b'"%b"' % value.encode())
     if value is None and "id" not in body:
         return NO_ID
