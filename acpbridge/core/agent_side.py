@@ -6,7 +6,7 @@ from acpbridge.core import answering, hold, identity, present, replies, requests
 from acpbridge.core.model import Bridge, Phase, Session, Stage, Trigger
 from acpbridge.wire import acp, scan
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
-from acpbridge.wire.ids import salvage
+from acpbridge.wire.ids import ANSWERS, salvage
 from acpbridge.wire.lines import Oversize
 
 NOISE_CHARS_MAX = 200
@@ -15,7 +15,7 @@ NOISE_CHARS_MAX = 200
 
 def agent_frame(bridge: Bridge, frame: Frame) -> None:
     """Route one frame of the agent."""
-    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+    if frame.kind in ANSWERS:
         _response(bridge, frame)
         return
     session = identity.of_agent(bridge, frame.session) if frame.session else None
@@ -76,7 +76,7 @@ def release_hold(bridge: Bridge, session: Session) -> None:
 
 def take_in(bridge: Bridge, session: Session, frame: Frame) -> None:
     """Take in a frame that was held (see `hold`)."""
-    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+    if frame.kind in ANSWERS:
         requests.answered(bridge, frame)
     elif frame.kind is Kind.REQUEST:
         _request(bridge, session, frame)
@@ -228,7 +228,7 @@ def agent_garbled(bridge: Bridge, fault: Malformed | Oversize) -> None:
         # The client never sees it, so nobody else would answer it.
         text = f"The request has {fault.size_bytes} bytes, over the limit (line_bytes_max)."
         bridge.to_agent(replies.refusal(known.id, "frame-too-large", text))
-    if known.kind in (Kind.RESPONSE, Kind.ERROR) or known.kind is None:
+    if known.kind in ANSWERS or known.kind is None:
         _answer_too_long(bridge, known.id, fault.size_bytes)
 
 

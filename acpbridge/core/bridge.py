@@ -65,7 +65,8 @@ def begin(bridge: Bridge, now_s: float) -> list[Effect]:
     """The effects with which a bridge begins: the agent is started."""
     bridge.now = now_s
     life.start(bridge)
-    return _taken(bridge)
+    out, bridge.out = bridge.out, []
+    return out
 
 
 def step(bridge: Bridge, now_s: float, event: Event) -> list[Effect]:
@@ -95,7 +96,8 @@ def step(bridge: Bridge, now_s: float, event: Event) -> list[Effect]:
         ending.check(bridge)
     if bridge.starved:
         queue.feed_starved(bridge)
-    return _taken(bridge)
+    out, bridge.out = bridge.out, []
+    return out
 
 
 def _streamed(bridge: Bridge, now_s: float, event: AgentStreamed) -> list[Effect]:
@@ -120,19 +122,14 @@ def _streamed(bridge: Bridge, now_s: float, event: AgentStreamed) -> list[Effect
     return effects
 
 
-def _taken(bridge: Bridge) -> list[Effect]:
-    out, bridge.out = bridge.out, []
-    return out
-
-
 def _take_in(bridge: Bridge, event: SingleEvent) -> None:
     match event:
-        case AgentSent(run=run, frame=frame):
-            if run == bridge.run:
-                agent_frame(bridge, frame)
-        case ClientSent(frame=frame, client=client):
-            bridge.speaker = client
-            client_side.client_frame(bridge, frame)
+        case AgentSent():
+            if event.run == bridge.run:
+                agent_frame(bridge, event.frame)
+        case ClientSent():
+            bridge.speaker = event.client
+            client_side.client_frame(bridge, event.frame)
         case TimerFired(key=key):
             _timer(bridge, key)
         case Persisted() | PersistFailed() | Recovered() | KeyFound():

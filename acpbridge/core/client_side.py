@@ -19,7 +19,7 @@ from acpbridge.core import (
 from acpbridge.core.model import AgentState, Bridge, Phase, Prompt, Session, Trigger
 from acpbridge.wire import acp, codec, scan
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
-from acpbridge.wire.ids import salvage
+from acpbridge.wire.ids import ANSWERS, salvage
 from acpbridge.wire.lines import Oversize
 
 ENDINGS = (acp.SESSION_CLOSE, acp.SESSION_DELETE)
@@ -27,7 +27,7 @@ ENDINGS = (acp.SESSION_CLOSE, acp.SESSION_DELETE)
 
 def client_frame(bridge: Bridge, frame: Frame) -> None:
     """Route one frame of the client."""
-    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+    if frame.kind in ANSWERS:
         requests.client_answered(bridge, frame)
     elif frame.method == acp.CANCEL_REQUEST:
         _cancel_request(bridge, frame)
@@ -77,23 +77,15 @@ def _request(bridge: Bridge, frame: Frame) -> None:
         return
     if frame.method == acp.INITIALIZE:
         openings.initialize_sent(bridge, frame)
-    session = _session_for(bridge, frame)
-    if frame.method in requests.LOADS and session is not None:
-        _load(bridge, session, frame)
+    session = _known(bridge, frame) if frame.session else None
+    if frame.method in requests.LOADS and frame.session:
+        _load(bridge, session or identity.session_of(bridge, frame.session), frame)
     elif session is not None and frame.method in ENDINGS:
         _end(bridge, session, frame)
     elif not _is_up(bridge) or (session is not None and session.phase is Phase.LOST):
         _wait(bridge, session, frame)
     else:
         requests.forward(bridge, session, frame)
-
-
-def _session_for(bridge: Bridge, frame: Frame) -> Session | None:
-    if not frame.session:
-        return None
-    if frame.method in requests.LOADS:
-        return identity.session_of(bridge, frame.session)
-    return _known(bridge, frame)
 
 
 def _known(bridge: Bridge, frame: Frame) -> Session | None:
@@ -179,7 +171,7 @@ def client_garbled(bridge: Bridge, fault: Malformed | Oversize) -> None:
         return
     known = salvage(fault.head, fault.tail)
     bridge.note("client_line_too_long", "warning", bytes=fault.size_bytes, method=known.method)
-    if known.kind in (Kind.RESPONSE, Kind.ERROR):
+    if known.kind in ANSWERS:
         _answer_too_long(bridge, known.id, fault.size_bytes)
         return
     text = (

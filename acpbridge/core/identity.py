@@ -107,6 +107,8 @@ def toward_agent(session: Session | None, frame: Frame) -> bytes:
 def without_argument_keys(bridge: Bridge, frame: Frame, line: bytes) -> bytes:
     """A client's line without those `_meta` keys that this agent would take as arguments."""
     keys = bridge.agent.argument_meta_keys
+    if not keys:
+        return line
     meta = frame.params.get("_meta")
     if not isinstance(meta, dict) or keys.isdisjoint(meta):
         return line
@@ -137,8 +139,10 @@ def own_provenance(bridge: Bridge, session: Session, line: bytes, *holder: str) 
 
 def named_for_client(session: Session, frame: Frame, line: bytes) -> bytes:
     """The line of a response whose result names the session, with the id the client knows."""
+    if session.agent_id == session.id:
+        return line
     named = frame.result.get("sessionId") if isinstance(frame.result, dict) else None
-    if named != session.agent_id or session.agent_id == session.id:
+    if named != session.agent_id:
         return line
     return splice.with_session(line, session.id)
 

@@ -334,8 +334,14 @@ def respond(bridge: Bridge, wire_id: RpcId, line: bytes) -> None:
         # A fault of ours: the client must not see it, and a conversation must not die of it.
         bridge.note("second_answer_dropped", "error")
         return
-    bridge.early[wire_id] = line
     waiting = bridge.open_ids[id_]
+    if len(waiting) == 1:
+        # Only a client that reuses an open id makes an answer wait.
+        del bridge.open_ids[id_], bridge.client_ids[wire_id]
+        bridge.to_client(line)
+        _answered(bridge, wire_id)
+        return
+    bridge.early[wire_id] = line
     while waiting and waiting[0] in bridge.early:
         first = waiting.popleft()
         del bridge.client_ids[first]

@@ -35,6 +35,8 @@ ASKS = (acp.REQUEST_PERMISSION, acp.ELICITATION_CREATE)
 SETTLED_MAX = 256
 """Agent requests remembered for the client's own, late answer (R17)."""
 
+_UP = (AgentState.FRESH, AgentState.READY)
+
 _Own: TypeAlias = Callable[[Bridge, Frame | None], None]
 _Then: TypeAlias = Callable[[Bridge, Session | None, Frame | None], None]
 
@@ -49,12 +51,8 @@ def forward(bridge: Bridge, session: Session | None, frame: Frame) -> None:
     if frame.method == acp.STEERING and own_steers.kept_back(bridge, session, frame):
         return
     wire_id = present.id_of(bridge, frame)
-    bridge.pending[wire_id] = Pending(
-        method=frame.method,
-        id=frame.id,
-        session=session.id if session else "",
-        frame=frame,
-    )
+    name = session.id if session else ""
+    bridge.pending[wire_id] = Pending(frame.method, frame.id, name, None, frame)
     if frame.method in OPENINGS:
         bridge.opening += 1
     if frame.method == acp.STEERING and session is not None:
@@ -144,36 +142,37 @@ def _late_answer(bridge: Bridge, session: Session, frame: Frame) -> None:
 
 
 def _pass_answer(bridge: Bridge, pending: Pending, frame: Frame) -> None:
-    if pending.method == acp.INITIALIZE and frame.kind is Kind.RESPONSE:
+    method = pending.method
+    if method == acp.INITIALIZE and frame.kind is Kind.RESPONSE:
         openings.initialized(bridge, frame)
     session = bridge.sessions.get(pending.session)
     line = frame.raw
-    if pending.method in OPENINGS:
+    if method in OPENINGS:
         bridge.opening -= 1
         line = openings.opened(bridge, pending, frame)
-    elif pending.method in LOADS and session is not None:
+    elif method in LOADS and session is not None:
         line = openings.loaded(bridge, session, pending, frame)
-    elif pending.method == acp.SESSION_LIST:
+    elif method == acp.SESSION_LIST:
         line = identity.list_for_client(bridge, frame)
-    elif pending.method in SETTINGS and session is not None:
+    elif method in SETTINGS and session is not None:
         _remember_setting(session, pending, frame)
-        if frame.kind is Kind.RESPONSE and session.paused:
+        if session.paused and frame.kind is Kind.RESPONSE:
             session.paused = ""
             bridge.fire(session, Trigger.WANT)
-    elif pending.method in (acp.SESSION_CLOSE, acp.SESSION_DELETE) and session is not None:
+    elif method in (acp.SESSION_CLOSE, acp.SESSION_DELETE) and session is not None:
         _closed_session(bridge, session, frame)
-    if bridge.client.null_as_object and pending.method in (*LOADS, *SETTINGS):
+    if bridge.client.null_as_object and method in (*LOADS, *SETTINGS):
         line = _object_result(line, frame)
-    if session is not None and pending.method not in OPENINGS:
+    if session is not None and method not in OPENINGS:
         line = identity.named_for_client(session, frame, line)
     if frame.id != pending.id:
         line = splice.with_id(line, pending.id)
     present.respond(bridge, frame.id, line)
     # A wedged session may have waited for the last open request of the others (R24).
     bridge.settled = bridge.settled or bool(bridge.wedged)
-    if pending.method in LOADS and session is not None:
+    if method in LOADS and session is not None:
         openings.load_over(bridge, session)
-    elif pending.method == acp.STEERING and session is not None:
+    elif method == acp.STEERING and session is not None:
         bridge.fire(session, Trigger.VERDICT, frame)
 
 
@@ -367,4 +366,4 @@ def too_long(id_: RpcId, text: str) -> Frame:
 
 def agent_is_up(bridge: Bridge) -> bool:
     """Whether a frame can be written to the agent now."""
-    return bridge.agent_state in (AgentState.FRESH, AgentState.READY)
+    return bridge.agent_state in _UP

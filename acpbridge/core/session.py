@@ -139,7 +139,10 @@ class Session:
 
     def is_recording(self) -> bool:
         """Whether a prompt is on its way to the disk, and goes to the agent from there."""
-        return any(one.stage in (Stage.SENDING, Stage.STEERING) for one in self.at_agent)
+        # Asked before every line to the agent, mostly with none there: a generator costs more.
+        return bool(self.at_agent) and any(
+            one.stage in (Stage.SENDING, Stage.STEERING) for one in self.at_agent
+        )
 
     def head(self) -> Prompt | None:
         """The prompt at the head of the queue, unless a load or resume stands there."""

@@ -24,8 +24,12 @@ MALFORMED_BYTES_MAX = 2 * 1024
 _ID = re.compile(rb'"id"[ \t\n\r]*+:[ \t\n\r]*+("[^"\\]*+"|[^ \t\n\r",{}\[\]]++)')
 """The only `"id"` of a line that has one at top level, with a value that needs no scanner."""
 
+_BACKSLASH = ord("\\")
+
 _SPELLED = re.compile(rb"\\u00(?:6[4589d-fD-F]|7[34]|49)")
 """An escape that stands for a letter of "id", "method" or "sessionId"."""
+
+_FOREIGN = 'the object is no JSON-RPC message: "jsonrpc" must be "2.0"'
 
 _SHOWN_BYTES_MAX = 120
 """What a frame's `repr` shows of its line."""
@@ -70,7 +74,8 @@ class Frame:
     @property
     def params(self) -> dict[str, Any]:
         """The params if they are an object, else an empty one."""
-        return _object(self.body.get("params"))
+        found = self.body.get("params")
+        return found if isinstance(found, dict) else {}
 
     @property
     def result(self) -> Any:
@@ -124,7 +129,10 @@ def peek(line: bytes, *, strict: bool) -> Frame | Malformed:
         return Malformed(fault.code, str(fault), answer_id, line[:MALFORMED_BYTES_MAX])
     if not isinstance(body, dict):
         return _refused(line, _not_an_object(body), strict=False)
-    fault_message = _ambiguity(line) if strict else _foreign(body)
+    if strict:
+        fault_message = _ambiguity(line, body)
+    else:
+        fault_message = "" if body.get("jsonrpc") == JSONRPC else _FOREIGN
     if fault_message:
         return _refused(line, fault_message, strict=strict)
     return _read(line, body, strict=strict)
@@ -145,19 +153,18 @@ def _not_an_object(body: Any) -> str:
     return "the line is JSON but no object: send one JSON-RPC message on each line"
 
 
-def _foreign(body: dict[str, Any]) -> str:
-    if body.get("jsonrpc") == JSONRPC:
-        return ""
-    return 'the object is no JSON-RPC message: "jsonrpc" must be "2.0"'
-
-
-def _ambiguity(line: bytes) -> str:
+def _ambiguity(line: bytes, body: dict[str, Any]) -> str:
     """Return why two readers of this line could disagree, empty if they could not (R26).
 
     Names are compared decoded: one written with an escape is a double too.
     """
-    if depth_exceeds(line, NESTING_MAX):
+    if len(line) > NESTING_MAX and depth_exceeds(line, NESTING_MAX):
         return too_deep(NESTING_MAX)
+    params = body.get("params")
+    names = len(body) + len(params) if isinstance(params, dict) else len(body)
+    if line.count(b":") == names:
+        # Each member has a colon: there is none beside those that the parser has kept.
+        return ""
     # A name can be doubled only where its bytes are, or where an escape may spell it; a walk
     # over all members costs ten times as much as these searches.
     count = line.count
@@ -185,7 +192,7 @@ def _may_be_spelled(line: bytes) -> bool:
 
     A large text with other escapes is common, and a walk over it costs a second.
     """
-    return b"\\u00" in line and _SPELLED.search(line) is not None
+    return _BACKSLASH in line and b"\\u00" in line and _SPELLED.search(line) is not None
 
 
 def _read(line: bytes, body: dict[str, Any], *, strict: bool) -> Frame | Malformed:
@@ -194,9 +201,9 @@ def _read(line: bytes, body: dict[str, Any], *, strict: bool) -> Frame | Malform
     A null method, result or error beside another of the three counts as absent: libraries that
     write all members of one record send such (`{"id":1,"result":{},"error":null}`).
     """
-    method, result, error = body.get("method"), body.get("result"), body.get("error")
-    has_id = "id" in body
-    if isinstance(body.get("id"), (dict, list)):
+    get = body.get
+    method, result, error = get("method"), get("result"), get("error")
+    if isinstance(get("id"), (dict, list)):
         return _refused(
             line, "the id is an object or array: send a string or number", strict=strict
         )
@@ -207,13 +214,13 @@ def _read(line: bytes, body: dict[str, Any], *, strict: bool) -> Frame | Malform
     if method is not None:
         if not isinstance(method, str):
             return _refused(line, "the method is no string: send its name", strict=strict)
-        return _call(line, body, method, has_id=has_id)
+        return _call(line, body, method)
     if error is not None or ("error" in body and "result" not in body):
-        if has_id or strict:
+        if "id" in body or strict:
             # Clients report a line that they could not read without id or with a null one.
-            return Frame(line, Kind.ERROR, "", _id(line, has_id), "", "", False, "", body)
-    elif "result" in body and has_id:
-        return Frame(line, Kind.RESPONSE, "", _id(line, has_id), "", "", False, "", body)
+            return Frame(line, Kind.ERROR, "", _id(line, body), "", "", False, "", body)
+    elif "result" in body and "id" in body:
+        return Frame(line, Kind.RESPONSE, "", _id(line, body), "", "", False, "", body)
     return _refused(
         line,
         "the message has no method and is no response: send a method, or an id with a result",
@@ -221,9 +228,11 @@ def _read(line: bytes, body: dict[str, Any], *, strict: bool) -> Frame | Malform
     )
 
 
-def _call(line: bytes, body: dict[str, Any], method: str, *, has_id: bool) -> Frame:
+def _call(line: bytes, body: dict[str, Any], method: str) -> Frame:
     """Build the frame of a request or notification."""
-    params = _object(body.get("params"))
+    params = body.get("params")
+    if not isinstance(params, dict):
+        params = {}
     session = params.get("sessionId")
     variant = ""
     if method == SESSION_UPDATE:
@@ -231,9 +240,9 @@ def _call(line: bytes, body: dict[str, Any], method: str, *, has_id: bool) -> Fr
         variant = named if isinstance(named, str) else ""
     return Frame(
         line,
-        Kind.REQUEST if has_id else Kind.NOTIFICATION,
+        Kind.REQUEST if "id" in body else Kind.NOTIFICATION,
         method,
-        _id(line, has_id),
+        _id(line, body),
         session if isinstance(session, str) else "",
         variant,
         False,
@@ -242,9 +251,15 @@ def _call(line: bytes, body: dict[str, Any], method: str, *, has_id: bool) -> Fr
     )
 
 
-def _id(line: bytes, has_id: bool) -> RpcId:
+def _id(line: bytes, body: dict[str, Any]) -> RpcId:
     """Return the bytes of the top-level id; of a doubled one the last, as parsers do."""
-    if not has_id:
+    value = body.get("id")
+    # JSON has one spelling of an integer, but for 0 and -0, and one of a string without escapes.
+    if type(value) is int and value:
+        return RpcId(b"%d" % value)
+    if type(value) is str and _BACKSLASH not in line:
+        return RpcId(b'"%b"' % value.encode())
+    if value is None and "id" not in body:
         return NO_ID
     if line.count(b'"id"') == 1 and not _may_be_spelled(line):
         # No other name, and none in escapes: these bytes are the member, wherever they stand.

@@ -45,6 +45,10 @@ class Kind(Enum):
     """A response with an error."""
 
 
+ANSWERS = (Kind.RESPONSE, Kind.ERROR)
+"""Kinds of frames that answer a request."""
+
+
 def is_stable(rpc_id: RpcId) -> bool:
     """Whether every JSON library writes this id back as the same bytes.
 

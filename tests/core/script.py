@@ -127,8 +127,7 @@ class Talk:
         self.asked: list[Adopt | Tell | PersistAlias] = []
         self.notes: list[Note] = []
         self.starts: list[int] = []
-        self.agent_starts = agent_starts
-        """False leaves `StartAgent` unanswered."""
+        self.agent_starts = agent_starts  # False leaves `StartAgent` unanswered.
         self.stops: list[StopAgent] = []
         self.exit_code: int | None = None
         self.finishes: list[int] = []

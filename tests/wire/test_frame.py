@@ -101,12 +101,16 @@ def test_a_message_is_known_by_its_members(
 
 @pytest.mark.parametrize(
     "id_",
-    [b"1", b"1.0", b"-0", b"1e2", b'"1"', b'"\\u0031"', b"null", b"true", b"9007199254740993"],
+    [
+        *(b"0", b"-0", b"1", b"-1", b"1.0", b"1e2", b"9007199254740993", b"7" * 400),
+        *(b'""', b'"1"', b'"\\u0031"', b'"\xc3\xa9"', b'"a:b"', b"null", b"true"),
+    ],
 )
+@pytest.mark.parametrize("beside", [b"no", b"\\n", b"\\u0069d"])
 @pytest.mark.parametrize("strict", [True, False])
-def test_an_id_is_its_own_bytes(id_: bytes, *, strict: bool) -> None:
+def test_an_id_is_its_own_bytes(id_: bytes, beside: bytes, *, strict: bool) -> None:
     """As dictionary keys 1 == 1.0 == True; as bytes they are three ids (field case 107)."""
-    line = b'{"params":{"id":"no"},"id": %b ,"jsonrpc":"2.0","method":"m"}' % id_
+    line = b'{"params":{"id":"%b"},"id": %b ,"jsonrpc":"2.0","method":"m"}' % (beside, id_)
 
     assert RpcId(id_) == seen(line, strict=strict).id
 
