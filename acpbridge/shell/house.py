@@ -21,7 +21,7 @@ from acpbridge.shell.outbox import Outbox
 from acpbridge.shell.stdio import receive
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from trio.abc import ReceiveStream
 
@@ -72,6 +72,7 @@ class House(Generic[StateT]):
         self._nursery: trio.Nursery | None = None
         self._processes: set[AgentProcess] = set()
         self._client = client
+        self._is_stop_asked = False
         self._disk: Disk | None = None
         if journaling is not None:
             self._disk = Disk(journaling, feed=self._feed, notes=notes, limits=self._limits)
@@ -133,6 +134,31 @@ class House(Generic[StateT]):
         await agent.live()
         self._processes.discard(agent)
 
+    async def _room(
+        self,
+        outbox: Outbox,
+        high_bytes: int,
+        hung_up: Callable[[], Awaitable[None]] | None,
+        gone: Callable[[], None],
+    ) -> None:
+        """Wait until the outbox takes more; a client that leaves meanwhile ends the wait's cause.
+
+        The EOF stands behind what we do not read, so an agent that reads nothing would hide it.
+        """
+        if outbox.has_room(high_bytes):
+            return
+
+        async def watch() -> None:
+            assert hung_up is not None
+            await hung_up()
+            gone()
+
+        async with trio.open_nursery() as nursery:
+            if hung_up is not None:
+                nursery.start_soon(watch)
+            await outbox.room(high_bytes)
+            nursery.cancel_scope.cancel()
+
     async def _watch_signals(
         self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
@@ -149,13 +175,13 @@ class House(Generic[StateT]):
             async for number in signals:
                 for agent in self._processes if number in seen else ():
                     agent.stop(now=True)
-                is_first = not seen
                 seen.add(number)
-                self._ask_to_stop(signal.Signals(number).name, is_first=is_first)
+                self._ask_to_stop(signal.Signals(number).name)
 
-    def _ask_to_stop(self, reason: str, *, is_first: bool) -> None:
+    def _ask_to_stop(self, reason: str) -> None:
         """Feed a stop; the first one is forced in the end, whatever the core thinks."""
-        if is_first:
+        if not self._is_stop_asked:
+            self._is_stop_asked = True
             assert self._nursery is not None
             self._nursery.start_soon(self._force_stop)
         self._driver.feed(StopAsked(reason))

@@ -7,6 +7,7 @@ waits for the client has `flush_max_s` to go out.
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
@@ -118,31 +119,19 @@ class Front(House[StateT], Generic[StateT]):
 
     async def _read_client(self, stdin: ReceiveStream) -> None:
         decoder = LineDecoder(self._settings.policy.line_bytes_max)
-        driver = self._driver
+        driver, limits, gone = self._driver, self._limits, self._client_closed
+
+        hang_up = None
+        if isinstance(stdin, trio.lowlevel.FdStream):
+            hang_up = partial(hung_up, stdin.fileno())
         while data := await read(stdin):
             driver.take_client(decoder.feed(data))
             if driver.agent is not None:
-                await self._room(driver.agent.outbox, self._limits.outbox_high_bytes, stdin)
+                outbox = driver.agent.outbox
+                await self._room(outbox, limits.outbox_high_bytes, hang_up, gone)
             # Requests make answers: past the hard bound the client must read before it writes.
-            await self._room(self._client, self._limits.outbox_hard_bytes, stdin)
+            await self._room(self._client, limits.outbox_hard_bytes, hang_up, gone)
         driver.take_client(decoder.end())
-        self._client_closed()
-
-    async def _room(self, outbox: Outbox, high_bytes: int, stdin: ReceiveStream) -> None:
-        """Wait until the outbox takes more; a client that leaves meanwhile ends the wait's cause.
-
-        The EOF stands behind what we do not read, so an agent that reads nothing would hide it.
-        """
-        if outbox.has_room(high_bytes):
-            return
-        async with trio.open_nursery() as nursery:
-            if isinstance(stdin, trio.lowlevel.FdStream):
-                nursery.start_soon(self._watch_hang_up, stdin.fileno())
-            await outbox.room(high_bytes)
-            nursery.cancel_scope.cancel()
-
-    async def _watch_hang_up(self, fd: int) -> None:
-        await hung_up(fd)
         self._client_closed()
 
     async def _write_client(self, stdout: SendStream) -> None:
