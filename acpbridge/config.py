@@ -72,6 +72,22 @@ class Limits:
     """Prompts that ended are forgotten after this many days."""
     journal_bytes_max: int = 256 * MIB
     """Past this size of the journal the oldest prompts that ended are forgotten first."""
+    client_bytes_max: int = 8 * MIB
+    """A client of the daemon for which more than this waits is detached: it reads too slowly."""
+    connections_max: int = 128
+    """Connections at a time, those that have said nothing yet included; more are closed at once."""
+    message_bytes_max: int = 64 * MIB
+    """A WebSocket message of more closes its connection with 1009."""
+    head_bytes_max: int = 16 * 1024
+    """An HTTP request whose head is longer is refused with 431."""
+    handshake_s: float = 10.0
+    """Whoever connects by HTTP has this long to send a request, and to take its answer."""
+    ping_interval_s: float = 20.0
+    """A WebSocket client is pinged this long after it answered the last ping."""
+    pong_wait_s: float = 60.0
+    """One that says nothing for this long after a ping is lost: it is detached."""
+    close_wait_s: float = 2.0
+    """The goodbye of a connection takes at most this long."""
 
 
 @frozen
@@ -88,6 +104,13 @@ class Settings:
     log_level: str = "info"
     log_file: Path | None = None
     state_dir: Path | None = None
+    unix: Path | None = None
+    """The daemon's socket; None: `daemon.sock` in the state directory."""
+    ws: str | None = None
+    """Where the daemon listens for WebSockets; None: nowhere."""
+    token_file: Path | None = None
+    behind_tls_proxy: bool = False
+    """Something else ends TLS before the WebSocket listener."""
 
 
 @frozen
@@ -113,6 +136,10 @@ _OWN_KEYS = (
     _Key("record", "path"),
     _Key("log_file", "path"),
     _Key("state_dir", "path"),
+    _Key("unix", "path"),
+    _Key("ws", "text"),
+    _Key("token_file", "path"),
+    _Key("behind_tls_proxy", "bool"),
 )
 
 
@@ -230,6 +257,9 @@ def _coerced(key: _Key, found: Any) -> tuple[Any, str]:
         case "path":
             is_fit = isinstance(found, str) and found != ""
             return (Path(found).expanduser(), "") if is_fit else (None, "the name of a file")
+        case "text":
+            is_fit = isinstance(found, str) and found != ""
+            return (found, "") if is_fit else (None, "a text")
         case _:
             expected = "one of " + ", ".join(key.choices)
             return (found, "") if found in key.choices else (None, expected)

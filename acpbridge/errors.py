@@ -2,7 +2,7 @@
 
 What a peer does wrong is no exception: the core answers it with a verdict. These are the
 world's faults, and each knows the exit code that it ends the process with (design, commands:
-0 asked to stop, 2 usage, 3 agent, 4 state directory).
+0 asked to stop, 2 usage, 3 agent, 4 state directory; 5 is the daemon's).
 """
 
 from __future__ import annotations
@@ -46,3 +46,9 @@ class StateDirFault(AcpBridgeError):
     """The state directory cannot be created, locked, read or written."""
 
     exit_code = 4
+
+
+class DaemonFault(AcpBridgeError):
+    """No daemon listens, it went away, or it does not end."""
+
+    exit_code = 5

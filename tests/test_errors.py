@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from acpbridge.errors import AcpBridgeError, AgentFault, StateDirFault, UsageFault
+from acpbridge.errors import AcpBridgeError, AgentFault, DaemonFault, StateDirFault, UsageFault
 
 
 @pytest.mark.parametrize(
-    ("fault", "exit_code"), [(UsageFault, 2), (AgentFault, 3), (StateDirFault, 4)]
+    ("fault", "exit_code"), [(UsageFault, 2), (AgentFault, 3), (StateDirFault, 4), (DaemonFault, 5)]
 )
 def test_each_fault_has_its_exit_code(fault: type[AcpBridgeError], exit_code: int) -> None:
     assert exit_code == fault("some_code", "a hint").exit_code

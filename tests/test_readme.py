@@ -29,7 +29,7 @@ def options() -> list[str]:
             option
             for command in every(commands)
             for parameter in command.params
-            if isinstance(parameter, click.Option)
+            if isinstance(parameter, click.Option) and not parameter.hidden
             for option in (*parameter.opts, *parameter.secondary_opts)
             if option.startswith("--")
         }

@@ -84,6 +84,10 @@ class AgentProcess:
         self._stop_now = trio.Event()
         self._is_asked = False
         self._stderr_tail = b""
+        self.begun = trio.Event()
+        """It runs, or it was seen that it cannot: see `start_fault`."""
+        self.start_fault = ""
+        """Why it could not be started, in one line."""
         self.ended = trio.Event()
         """The process and its group are gone, and `AgentExited` was fed."""
         self.outbox = Outbox(
@@ -118,11 +122,14 @@ class AgentProcess:
             )
         except (OSError, ValueError) as error:
             self.outbox.abandon()
-            reason = f"cannot be started: {_start_fault(self._argv[0], error)}"
+            self.start_fault = _start_fault(self._argv[0], error)
+            self.begun.set()
+            reason = f"cannot be started: {self.start_fault}"
             return AgentExited(self.run, reason, started=False)
         try:
             self._notes.note("agent_started", "debug", run=self.run, pid=process.pid)
             self._feeder.feed(AgentStarted(self.run))
+            self.begun.set()
             await self._tend(process)
         finally:
             with trio.CancelScope(shield=True):

@@ -42,6 +42,7 @@ from acpbridge.core.events import (
     ClientGarbled,
     ClientSent,
     Event,
+    HubEvent,
     KeyFound,
     Persisted,
     Recovered,
@@ -66,9 +67,10 @@ StateT_contra = TypeVar("StateT_contra", contravariant=True)
 
 
 class Step(Protocol[StateT_contra]):
-    """`acpbridge.core.bridge.step`, or a test's smaller one."""
+    """`acpbridge.core.hub.step`, `acpbridge.core.bridge.step`, or a test's smaller one."""
 
-    def __call__(self, bridge: StateT_contra, now_s: float, event: Event, /) -> Iterable[Effect]:
+    # Any: a hub takes clients that come and go as well, and a bridge is never fed those.
+    def __call__(self, bridge: StateT_contra, now_s: float, event: Any, /) -> Iterable[Effect]:
         """Change the state, and say what is to be done, in order."""
 
 
@@ -102,6 +104,9 @@ class ClientDoor(Protocol):
 
     def put_all(self, lines: Sequence[bytes], /) -> None:
         """Queue lines for it; never waits."""
+
+    def flush(self) -> None:
+        """Have what was queued written; called once behind all that one read has brought."""
 
 
 class Recorder(Protocol):
@@ -155,7 +160,7 @@ class Driver(Generic[StateT]):
         disk: DiskDoor | None = None,
     ) -> None:
         self.core = core
-        self._caused: deque[Event] = deque()
+        self._caused: deque[HubEvent] = deque()
         self._is_stepping = False
         self._start_agent = start_agent
         self._notes = notes
@@ -165,6 +170,8 @@ class Driver(Generic[StateT]):
         self.client = client
         self.clients: dict[int, ClientDoor] = {}
         """The daemon's clients, by number."""
+        self._touched: set[ClientDoor] = set()
+        """Those that were given lines since they were flushed."""
         self.agent: AgentHandle | None = None
         """The process of the newest run, alive or not; lines go there."""
         self.agents: dict[int, AgentHandle] = {}
@@ -185,18 +192,18 @@ class Driver(Generic[StateT]):
         caused, self._caused = self._caused, deque()
         self._take(caused)
 
-    def feed(self, event: Event) -> None:
+    def feed(self, event: HubEvent) -> None:
         """Step the core with one event and perform what it asks for."""
         if isinstance(event, AgentExited):
             self.agents.pop(event.run, None)
         self._take((event,))
 
-    def take_client(self, items: Sequence[bytes | Oversize]) -> None:
-        """Feed the lines that one read from the client has brought."""
+    def take_client(self, items: Sequence[bytes | Oversize], client: int = 0) -> None:
+        """Feed the lines that one read from a client has brought; 0 is the one of a run."""
         self._record("client", items)
         frames = (peek(item, strict=True) if isinstance(item, bytes) else item for item in items)
         self._take(
-            ClientSent(frame) if isinstance(frame, Frame) else ClientGarbled(frame)
+            ClientSent(frame, client) if isinstance(frame, Frame) else ClientGarbled(frame, client)
             for frame in frames
         )
 
@@ -216,7 +223,7 @@ class Driver(Generic[StateT]):
                 text = f"<a line of {item.size_bytes} bytes, over the limit>"
                 self._recorder.take(now_s, side, text.encode())
 
-    def _take(self, news: Iterable[Event]) -> None:
+    def _take(self, news: Iterable[HubEvent]) -> None:
         """Step through the news; what an effect of one causes comes before the next one."""
         if self._is_stepping:
             self._caused.extend(news)
@@ -235,6 +242,8 @@ class Driver(Generic[StateT]):
                         put_stream(effect.lines)
                     elif type(effect) is ToClient:
                         put_client(effect.line)
+                    elif type(effect) is ToClients:
+                        self._to_clients(effect.clients, effect.lines)
                     elif type(effect) is ToAgent:
                         self._to_agent(effect.line)
                     else:
@@ -245,6 +254,9 @@ class Driver(Generic[StateT]):
         finally:
             self._is_stepping = False
         self.client.flush()
+        while self._touched:
+            # One that is over its limit leaves, and the others may be told of that.
+            self._touched.pop().flush()
         if self.agent is not None:
             self.agent.outbox.flush()
 
@@ -291,9 +303,11 @@ class Driver(Generic[StateT]):
 
     def _to_clients(self, clients: Iterable[int], lines: Sequence[bytes]) -> None:
         for number in clients:
+            door = self.clients.get(number)
             # One that has left meanwhile is told nothing; its `ClientLeft` is on its way.
-            if number in self.clients:
-                self.clients[number].put_all(lines)
+            if door is not None:
+                door.put_all(lines)
+                self._touched.add(door)
 
     def _from_memory(self, effect: DiskEffect) -> None:
         """Without a journal nothing is known from before, and memory is as durable as it gets."""

@@ -34,11 +34,13 @@ class BridgeProcess:
         self._last_id = 0
         self.frames: list[Frame] = []
         self.stderr = b""
+        self._said = trio.lowlevel.ParkingLot()
 
     async def drain_stderr(self) -> None:
         assert self.process.stderr is not None
         async for data in self.process.stderr:
             self.stderr += data
+            self._said.unpark_all()
 
     async def write(self, data: bytes) -> None:
         with trio.fail_after(BOUND_S):
@@ -90,6 +92,13 @@ class BridgeProcess:
         await self.answer(await self.ask("session/new", cwd="/", mcpServers=[]))
         return dict(initialized["result"])
 
+    async def said(self, words: bytes) -> bytes:
+        """Its stderr so far, once these words are in it."""
+        with trio.fail_after(BOUND_S):
+            while words not in self.stderr:
+                await self._said.park()
+        return self.stderr
+
     async def close_stdin(self) -> None:
         await self._stdin.aclose()
 
@@ -121,8 +130,18 @@ async def bridge(
     reads_stderr: bool = True,
 ) -> AsyncIterator[BridgeProcess]:
     """Run `acpbridge run options -- agent`; kills what is left of it in the end."""
+    argv = ("run", *options, "--", *agent)
+    async with command(*argv, environ=environ, reads_stderr=reads_stderr) as ours:
+        yield ours
+
+
+@asynccontextmanager
+async def command(
+    *argv: str, environ: Mapping[str, str] | None = None, reads_stderr: bool = True
+) -> AsyncIterator[BridgeProcess]:
+    """Run `acpbridge argv`; kills what is left of it in the end."""
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "acpbridge", "run", *options, "--", *agent],
+        [sys.executable, "-m", "acpbridge", *argv],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,0 +1,65 @@
+"""One client of the daemon: what waits for it, and how it comes to leave.
+
+A client that reads too slowly is detached at its byte limit: the agent and the other clients
+never wait for it. The lines that wait are the same objects for all of them, so what a slow one
+holds is held once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from acpbridge.shell.outbox import Outbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from acpbridge.config import Limits
+
+
+class Visitor:
+    """A door of the driver's (`ClientDoor`).
+
+    Args:
+        number: As in `ClientJoined`.
+        limits: For the sizes.
+        detach: Called once, with the number and a reason, when it is over its limit.
+    """
+
+    def __init__(self, number: int, *, limits: Limits, detach: Callable[[int, str], None]) -> None:
+        self.number = number
+        self.outbox = Outbox(
+            high_bytes=limits.client_bytes_max // 2, piece_bytes_max=limits.write_bytes_max
+        )
+        self._bytes_max = limits.client_bytes_max
+        self._spare_bytes = 0
+        """The longest line over the limit that waits: one such line alone detaches nobody."""
+        self._detach = detach
+        self.is_slow = False
+        """It was over its limit; what waits for it is not written any more."""
+        self.left_reason = ""
+        self.has_left = trio.Event()
+        """`ClientLeft` was fed."""
+
+    def put_all(self, lines: Sequence[bytes]) -> None:
+        """Queue lines; never waits."""
+        self.outbox.put_all(lines)
+        if self.outbox.waiting_bytes > self._bytes_max:
+            longest_bytes = max(map(len, lines), default=0) + 1
+            if longest_bytes > self._bytes_max:
+                self._spare_bytes = max(self._spare_bytes, longest_bytes)
+
+    def flush(self) -> None:
+        """Have it written; what does not fit may be too much."""
+        outbox = self.outbox
+        outbox.flush()
+        if outbox.waiting_bytes <= self._bytes_max:
+            self._spare_bytes = 0
+        elif outbox.waiting_bytes > self._bytes_max + self._spare_bytes and not self.is_slow:
+            self.is_slow = True
+            waiting_mib = outbox.waiting_bytes / 2**20
+            self._detach(
+                self.number, f"it read too slowly: {waiting_mib:.1f} MiB waited (client_bytes_max)"
+            )

@@ -1,0 +1,124 @@
+"""The daemon as a process: clients come by attach, and leave (W1, W4, W5)."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.e2e.bridge import SCRIPTED
+from tests.e2e.daemon import attached, daemon, socket_of
+from tests.shell.places import mode
+from tests.shell.processes import gone, is_alive
+
+pytestmark = pytest.mark.process
+
+WRAPPED = ("sh", "-c", '"$@"; true', "sh", *SCRIPTED)
+"""The agent behind a shell, as behind npx or uvx."""
+
+
+async def test_a_client_comes_and_the_next_one_finds_the_same_agent(tmp_path: Path) -> None:
+    async with daemon(tmp_path):
+        async with attached(tmp_path) as first:
+            pids = (await first.begin())["_meta"]["pids"]
+            answer = await first.answer(await first.prompt("say hello"))
+            await first.close_stdin()
+
+            assert {"stopReason": "end_turn"} == answer["result"]
+            assert ["hello"] == first.texts()
+            assert await first.code() == 0
+        async with attached(tmp_path) as second:
+            answer = await second.answer(
+                await second.ask("initialize", protocolVersion=1, clientCapabilities={})
+            )
+
+        assert pids == answer["result"]["_meta"]["pids"]
+        assert is_alive(pids[0])
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_w1_no_process_of_the_group_outlives_the_daemon(
+    tmp_path: Path, end: signal.Signals
+) -> None:
+    """A wrapper shell, the agent, and a child that ignores SIGTERM and holds no pipe of ours."""
+    async with daemon(tmp_path, agent=(*WRAPPED, "--child")) as ours:
+        async with attached(tmp_path) as client:
+            pids = (await client.begin())["_meta"]["pids"]
+            assert len(pids) == 3
+            ours.process.send_signal(end)
+
+            assert await ours.code() == 0
+            assert await client.code() == 5
+            await client.said(b"\n")
+            assert b"the daemon has ended" in client.stderr
+            assert client.stderr.count(b"\n") == 1
+        with trio.fail_after(1):
+            for pid in pids:
+                await gone(pid)
+    assert not socket_of(tmp_path).exists()
+
+
+async def test_w4_the_end_of_stdin_ends_attach_within_a_second(tmp_path: Path) -> None:
+    async with daemon(tmp_path), attached(tmp_path) as client:
+        await client.begin()
+        begin_s = trio.current_time()
+        await client.close_stdin()
+
+        assert await client.code() == 0
+        assert trio.current_time() - begin_s < 1
+
+
+async def test_without_a_daemon_attach_says_so_in_one_line(tmp_path: Path) -> None:
+    async with attached(tmp_path) as client:
+        assert await client.code() == 5
+        await client.said(b"\n")
+    assert str(socket_of(tmp_path)).encode() in client.stderr
+    assert b"acpbridge serve" in client.stderr
+    assert client.stderr.count(b"\n") == 1
+
+
+class Watcher(threading.Thread):
+    """Looks at the modes of a path and of its directory, as often as it can."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self._path = path
+        self.seen: set[tuple[str, int]] = set()
+        self.is_over = False
+
+    def run(self) -> None:
+        while not self.is_over:
+            for name, place in (("dir", self._path.parent), ("socket", self._path)):
+                try:
+                    self.seen.add((name, mode(place)))
+                except OSError:
+                    continue
+
+
+async def test_w5_the_socket_is_never_wider_at_any_instant(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    watcher = Watcher(socket_of(folder))
+    watcher.start()
+    for _ in range(3):
+        async with daemon(folder):
+            pass
+    watcher.is_over = True
+    await trio.to_thread.run_sync(watcher.join)
+
+    assert {("dir", 0o700), ("socket", 0o600)} == watcher.seen
+
+
+async def test_an_agent_that_cannot_start_ends_the_daemon(tmp_path: Path) -> None:
+    done = await trio.run_process(
+        [*(sys.executable, "-m", "acpbridge", "serve"), "--state-dir", tmp_path, "--", "no-such"],
+        capture_stderr=True,
+        check=False,
+    )
+
+    assert done.returncode == 3
+    assert b"install it" in done.stderr
+    assert not socket_of(tmp_path).exists()
