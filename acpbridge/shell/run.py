@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
 
-from acpbridge.core.bridge import begin, start, step
+from acpbridge.core import hub
+from acpbridge.core.bridge import start
 from acpbridge.core.events import ClientClosed
 from acpbridge.shell.driver import Core
 from acpbridge.shell.house import House, read
@@ -44,7 +45,8 @@ def serve_stdio(settings: Settings, argv: Sequence[str]) -> int:
     nonce = secrets.token_hex(4)
     journaling = journaling_of(settings, nonce)
     bridge = start(settings.policy, settings.agent, settings.client, nonce)
-    return trio.run(run_stdio, settings, argv, Core(bridge, begin, step), journaling)
+    core = Core(hub.open_hub(bridge, is_shared=False), hub.begin, hub.step)
+    return trio.run(run_stdio, settings, argv, core, journaling)
 
 
 async def run_stdio(

@@ -22,6 +22,7 @@ def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     client.wants_events = _member(said, "events") is True
     if not hub.is_shared:
         hub.is_asleep = not client.wants_events
+        hub.bridge.is_shared = client.wants_events
         return [forward(hub, client, frame)] if client.wants_events else [event]
     if hub.initialized:
         _answer(hub, client, frame)

@@ -37,6 +37,7 @@ def open_hub(bridge: Bridge, *, is_shared: bool) -> Hub:
         sessions_max=policy.log_sessions_max,
         bytes_max=policy.log_bytes_max,
     )
+    # Nobody but a hub that is awake takes in what a bridge says beside its lines.
     bridge.is_shared = is_shared
     hub = Hub(bridge, log, is_shared, is_asleep=not is_shared)
     if not is_shared:
