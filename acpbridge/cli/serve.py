@@ -23,8 +23,41 @@ _STATE_DIR = click.option(
 _CONFIG = click.option("--config", metavar="FILE", help="A TOML file.  [env: ACPBRIDGE_CONFIG]")
 
 
+_TOKEN_FILE = click.option(
+    "--token-file",
+    metavar="FILE",
+    help="Holds the token of the WebSocket: yours alone (mode 0600), 16 characters or more.",
+)
+
+
 @click.command(context_settings=ARGUMENTS)
 @_UNIX
+@click.option(
+    "--ws",
+    metavar="ADDRESS:PORT",
+    help="Listen for WebSockets too, as in 127.0.0.1:8137; needs --token-file.",
+)
+@_TOKEN_FILE
+@click.option(
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Let the pages of this web site connect, as in https://app.example.",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A further name of this daemon, as clients send it: name:port.",
+)
+@click.option(
+    "--behind-tls-proxy",
+    is_flag=True,
+    default=None,
+    help="Something else ends TLS, so --ws may be another address than loopback.",
+)
 @click.option(
     "--idle-exit",
     "idle_exit_s",
@@ -48,40 +81,44 @@ _CONFIG = click.option("--config", metavar="FILE", help="A TOML file.  [env: ACP
 @bridge_options
 @click.argument("agent", nargs=-1, type=click.UNPROCESSED, metavar="-- AGENT...")
 def serve(
-    agent: tuple[str, ...], config: str | None, ready_fd: int | None, **options: Any
+    agent: tuple[str, ...],
+    config: str | None,
+    ready_fd: int | None,
+    origins: tuple[str, ...],
+    hosts: tuple[str, ...],
+    **options: Any,
 ) -> NoReturn:
     """Keep an agent and its turns alive while clients come, leave, and come back.
 
     Example: acpbridge serve -- hermes acp
 
-    Clients join by `acpbridge attach`. Only the user who started it can connect to the socket. It
-    stays in the foreground until it is stopped.
+    Clients join by `acpbridge attach`, and by WebSocket where --ws says so. Only the user who
+    started it can connect to the socket. It stays in the foreground until it is stopped.
     """
     from acpbridge.shell.ready import Ready  # noqa: PLC0415 - `--version` needs none of it
 
     ready = Ready(ready_fd)
     try:
-        sys.exit(_serve(agent, config, options, ready))
+        if not agent:
+            hint = "name the agent to keep, as in: acpbridge serve -- hermes acp"
+            raise UsageFault("no_agent", hint)
+        gc.disable()
+        from acpbridge.config import load_settings  # noqa: PLC0415
+        from acpbridge.shell.serve import WebDoor, serve_daemon  # noqa: PLC0415 - trio
+
+        settings = load_settings(options=options, environ=os.environ, config=config)
+        gc.freeze()
+        gc.enable()
+        sys.exit(serve_daemon(settings, agent, WebDoor(origins, hosts), ready))
     except AcpBridgeError as fault:
         ready.say_fault(fault)
         raise
 
 
-def _serve(agent: tuple[str, ...], config: str | None, options: dict[str, Any], ready: Any) -> int:
-    if not agent:
-        raise UsageFault("no_agent", "name the agent to keep, as in: acpbridge serve -- hermes acp")
-    gc.disable()
-    from acpbridge.config import load_settings  # noqa: PLC0415
-    from acpbridge.shell.serve import serve_daemon  # noqa: PLC0415
-
-    settings = load_settings(options=options, environ=os.environ, config=config)
-    gc.freeze()
-    gc.enable()
-    return serve_daemon(settings, agent, ready)
-
-
 @click.command(context_settings=ARGUMENTS)
 @_UNIX
+@click.option("--ws", metavar="URL", help="Join by WebSocket, as in ws://127.0.0.1:8137/acp.")
+@_TOKEN_FILE
 @click.option("--observe", is_flag=True, help="Only watch: never prompt, never answer.")
 @_STATE_DIR
 @_CONFIG
@@ -91,8 +128,17 @@ def attach(config: str | None, *, observe: bool, **options: Any) -> NoReturn:
     Example: acpbridge attach
     """
     from acpbridge.config import load_settings  # noqa: PLC0415
-    from acpbridge.shell.attach import attach_unix  # noqa: PLC0415
-    from acpbridge.shell.serve import socket_path  # noqa: PLC0415
 
     settings = load_settings(options=options, environ=os.environ, config=config)
+    if options["ws"] is not None:
+        from acpbridge.shell.attach_ws import attach_websocket  # noqa: PLC0415 - 50 ms more
+
+        sys.exit(
+            attach_websocket(
+                options["ws"], settings.token_file, observes=observe, limits=settings.limits
+            )
+        )
+    from acpbridge.shell.attach import attach_unix  # noqa: PLC0415
+    from acpbridge.shell.unix import socket_path  # noqa: PLC0415
+
     sys.exit(attach_unix(socket_path(settings), observes=observe))

@@ -183,7 +183,7 @@ class Daemon(House[StateT], Generic[StateT]):
         number = self._last_number
         visitor = Visitor(number, limits=self._limits, detach=self._leave)
         self._visitors[number] = self._driver.clients[number] = visitor
-        self._notes.note("client_joined", "info", client=number, by=peer.kind)
+        self._notes.note("client_connected", "debug", client=number, by=peer.kind)
         self._driver.feed(ClientJoined(number))
         try:
             async with trio.open_nursery() as nursery:
@@ -209,8 +209,8 @@ class Daemon(House[StateT], Generic[StateT]):
         if self._driver.clients.pop(number, None) is None:
             return
         visitor = self._visitors[number]
-        level = "warning" if visitor.is_slow else "info"
-        self._notes.note("client_left", level, client=number, reason=reason)
+        if visitor.is_slow:
+            self._notes.note("client_detached", "warning", client=number, reason=reason)
         visitor.left_reason = reason
         visitor.has_left.set()
         self._driver.feed(ClientLeft(number, reason))

@@ -70,6 +70,9 @@ def refusal(
     target: bytes,
     headers: Iterable[tuple[bytes, bytes]],
     rules: DoorRules,
+    *,
+    page: bytes = PATH,
+    is_public: bool = False,
 ) -> Refused | None:
     """Why this request is not let in; None lets it in.
 
@@ -80,6 +83,8 @@ def refusal(
         target: The request line's target, as sent.
         headers: (name in lower case, value) as h11 gives them, in order.
         rules: What must be shown.
+        page: The path that is there.
+        is_public: Whoever passes Host and Origin may have it without the token.
     """
     shown: dict[bytes, list[bytes]] = {}
     for name, value in headers:
@@ -90,11 +95,11 @@ def refusal(
     if origins and (len(origins) > 1 or origins[0].lower() not in rules.origins):
         return Refused(403, "a web page of this Origin may not connect: allow it")
     path, question, _ = target.partition(b"?")
-    if method != b"GET" or path != PATH:
+    if method != b"GET" or path != page:
         return Refused(404, "there is nothing here but GET /acp")
     if question:
         return Refused(403, "no query string: a URL ends in logs, send the token as a header")
-    if not _has_token(shown.get(b"authorization", []), rules.token_digest):
+    if not is_public and not _has_token(shown.get(b"authorization", []), rules.token_digest):
         return Refused(401, "send the header Authorization: Bearer and the token of the daemon")
     return None
 
@@ -157,7 +162,12 @@ def _is_loopback(host: str) -> bool:
 
 
 def read_token_digest(path: Path) -> bytes:
-    """The SHA-256 of the token in a file that only its owner, us, can read.
+    """The SHA-256 of the token in a file; see `read_token`."""
+    return hashlib.sha256(read_token(path)).digest()
+
+
+def read_token(path: Path) -> bytes:
+    """The token in a file that only its owner, us, can read.
 
     White space around the token is no part of it.
 
@@ -187,4 +197,4 @@ def read_token_digest(path: Path) -> bytes:
             " characters of A-Z a-z 0-9 . _ ~ + / - into it"
         )
         raise UsageFault("token_invalid", hint)
-    return hashlib.sha256(token).digest()
+    return token

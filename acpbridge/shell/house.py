@@ -18,12 +18,9 @@ from acpbridge.shell.agent import AgentProcess
 from acpbridge.shell.disk import Disk
 from acpbridge.shell.driver import Core, Driver
 from acpbridge.shell.outbox import Outbox
-from acpbridge.shell.stdio import receive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-
-    from trio.abc import ReceiveStream
 
     from acpbridge.config import Settings
     from acpbridge.core.events import HubEvent
@@ -193,14 +190,3 @@ class House(Generic[StateT]):
         self._notes.note("stop_forced", "error")
         assert self._nursery is not None
         self._nursery.cancel_scope.cancel()
-
-
-async def read(stream: ReceiveStream) -> bytes | bytearray:
-    """What one read of a client brings, empty at the end, however the client came to it.
-
-    Node connects its children by sockets: one that is killed over our unread output resets them.
-    """
-    try:
-        return await receive(stream)
-    except trio.BrokenResourceError:
-        return b""

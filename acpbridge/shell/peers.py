@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from acpbridge.shell.house import read
-from acpbridge.shell.stdio import hung_up
+from acpbridge.shell.stdio import hung_up, read
 from acpbridge.wire.lines import LineDecoder
 
 if TYPE_CHECKING:
@@ -107,8 +106,8 @@ class WebSocketPeer:
         ended = self._websocket.ended
         if ended is None:
             return "it ended"
-        # What the peer says of itself is its own: in a log it stands behind the code.
-        return f"{'it closed' if ended.by_peer else 'closed'} with {ended.code}: {ended.reason}"
+        who = "it closed" if ended.by_peer else "it was closed"
+        return f"{who} with {ended.code} {ended.reason}".strip()
 
     async def receive(self) -> Items | None:
         """As `Peer`; one line a message."""

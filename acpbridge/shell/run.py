@@ -16,9 +16,9 @@ from acpbridge.core import hub
 from acpbridge.core.bridge import start
 from acpbridge.core.events import ClientClosed
 from acpbridge.shell.driver import Core
-from acpbridge.shell.house import House, read
+from acpbridge.shell.house import House
 from acpbridge.shell.outbox import Outbox
-from acpbridge.shell.stdio import check_stdio, hung_up, own_stdio
+from acpbridge.shell.stdio import check_stdio, hung_up, own_stdio, read
 from acpbridge.shell.surroundings import journaling_of, surroundings
 from acpbridge.wire.lines import LineDecoder
 

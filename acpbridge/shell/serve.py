@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING
 
 import trio
+from attrs import frozen
 
 from acpbridge.core import hub
 from acpbridge.core.bridge import start
 from acpbridge.errors import AgentFault
 from acpbridge.shell.daemon import Daemon
 from acpbridge.shell.driver import Core
+from acpbridge.shell.metrics import Family, page
 from acpbridge.shell.peers import UnixPeer
+from acpbridge.shell.ready import READY
 from acpbridge.shell.surroundings import journaling_of, state_folder, surroundings
-from acpbridge.shell.unix import ends, listen
+from acpbridge.shell.unix import ends, listen, socket_path
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from acpbridge.config import Settings
     from acpbridge.shell.daemon import Greet, Listener
+    from acpbridge.shell.gate import Gate
     from acpbridge.shell.journaling import Journaling
+    from acpbridge.shell.notes import Notes
     from acpbridge.shell.ready import Ready
 
-SOCKET_NAME = "daemon.sock"
-"""In the state directory."""
+
+@frozen
+class WebDoor:
+    """Who may come by WebSocket, besides that they show the token."""
+
+    origins: tuple[str, ...] = ()
+    """Web pages, each as its `Origin` header says."""
+    hosts: tuple[str, ...] = ()
+    """Further names of this daemon, each as a `Host` header says."""
 
 
-def socket_path(settings: Settings) -> Path:
-    """Where the daemon of these settings listens, absolute; the directory need not exist yet."""
-    if settings.unix is not None:
-        return Path.cwd() / settings.unix
-    from acpbridge.store.state_dir import usual_state_dir  # noqa: PLC0415 - most are told a place
-
-    return Path.cwd() / (settings.state_dir or usual_state_dir()) / SOCKET_NAME
-
-
-def serve_daemon(settings: Settings, argv: Sequence[str], ready: Ready) -> int:
+def serve_daemon(settings: Settings, argv: Sequence[str], door: WebDoor, ready: Ready) -> int:
     """Be the daemon to its end in this process; returns the exit code.
 
     Raises:
@@ -50,7 +52,7 @@ def serve_daemon(settings: Settings, argv: Sequence[str], ready: Ready) -> int:
     journaling = journaling_of(settings, nonce)
     bridge = start(settings.policy, settings.agent, settings.client, nonce)
     core = Core(hub.open_hub(bridge, is_shared=True), hub.begin, hub.step)
-    return trio.run(_serve, settings, argv, core, journaling, ready)
+    return trio.run(_serve, settings, argv, core, journaling, door, ready)
 
 
 async def _serve(
@@ -58,25 +60,54 @@ async def _serve(
     argv: Sequence[str],
     core: Core[hub.Hub],
     journaling: Journaling | None,
+    door: WebDoor,
     ready: Ready,
 ) -> int:
     path = socket_path(settings)
-    async with AsyncExitStack() as stack:
-        around = await stack.enter_async_context(surroundings(settings))
+    async with surroundings(settings) as around:
         unix = listen(path)
-        stack.callback(unix.close)
-        listeners: list[tuple[Listener, Greet]] = [(unix, _greet_unix(settings))]
-        words = f"listening unix={path}"
-        daemon = Daemon(settings, argv, core, around=around, journaling=journaling)
+        with closing(unix):
+            daemon = Daemon(settings, argv, core, around=around, journaling=journaling)
+            listeners: list[tuple[Listener, Greet]] = [(unix, _greet_unix(settings))]
+            words = f"listening unix={path}"
+            if settings.ws is not None:
+                gate = await _open_gate(settings, door, core.bridge, around.notes)
+                listeners += [(listener, gate.greet) for listener in gate.listeners]
+                words += f" ws={gate.address}"
 
-        def tell(start_fault: str) -> None:
-            if start_fault:
-                ready.say_fault(AgentFault("agent_not_started", f"cannot start {start_fault}"))
-            else:
-                around.stderr.put_line(words)
-                ready.say("ready")
+            def tell(start_fault: str) -> None:
+                if start_fault:
+                    hint = f"cannot start {start_fault}"
+                    ready.say_fault(AgentFault("agent_not_started", hint))
+                else:
+                    around.stderr.put_line(words)
+                    ready.say(READY)
 
-        return await daemon.serve(listeners, tell)
+            return await daemon.serve(listeners, tell)
+
+
+async def _open_gate(settings: Settings, door: WebDoor, state: hub.Hub, notes: Notes) -> Gate:
+    # h11 and wsproto, which the unix socket does not need, cost a start some 30 ms.
+    from acpbridge.shell.gate import open_gate  # noqa: PLC0415
+
+    return await open_gate(
+        settings,
+        origins=door.origins,
+        hosts=door.hosts,
+        metrics=lambda: page(_families(state, notes)),
+        notes=notes,
+    )
+
+
+def _families(state: hub.Hub, notes: Notes) -> list[Family]:
+    return [
+        *(
+            Family(name, f"{name.replace('_', ' ')} right now.".capitalize(), {"": value})
+            for name, value in hub.gauges(state).items()
+        ),
+        Family("decisions_total", "What the core has counted.", state.bridge.counters, "of"),
+        Family("notes_total", "Events of the log, written or not.", notes.counters, "of"),
+    ]
 
 
 def _greet_unix(settings: Settings) -> Greet:

@@ -60,11 +60,27 @@ async def receive(stream: ReceiveStream) -> bytes | bytearray:
     if isinstance(stream, trio.lowlevel.FdStream):
         # No file can be waited for; trio reads it.
         with suppress(PermissionError):
-            return await _receive_ready(stream.fileno())
+            return await receive_ready(stream.fileno())
     return await stream.receive_some(READ_BYTES)
 
 
-async def _receive_ready(fd: int) -> bytes:
+async def read(stream: ReceiveStream) -> bytes | bytearray:
+    """What one read of a client brings, empty at the end, however the client came to it.
+
+    Node connects its children by sockets: one that is killed over our unread output resets them.
+    """
+    try:
+        return await receive(stream)
+    except trio.BrokenResourceError:
+        return b""
+
+
+async def receive_ready(fd: int) -> bytes:
+    """The same for a descriptor that can be waited for.
+
+    Raises:
+        PermissionError: It cannot.
+    """
     if fd < 0:
         raise trio.ClosedResourceError("the stream was closed")
     while True:

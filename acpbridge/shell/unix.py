@@ -16,6 +16,7 @@ import socket
 import stat
 import struct
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
@@ -25,12 +26,16 @@ from acpbridge.errors import UsageFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from acpbridge.config import Settings
 
 PATH_BYTES_MAX = 103
 """What `sun_path` of every system that we know takes: 107 on Linux, 103 on macOS."""
 BACKLOG = 64
 """Connections that wait to be accepted; further ones wait in `connect`."""
+
+SOCKET_NAME = "daemon.sock"
+"""The daemon's socket, in the state directory."""
 
 _HIDDEN = "s"
 """The socket's name in its private directory, before it is renamed."""
@@ -53,6 +58,15 @@ class Presence(enum.Enum):
 
 class AlreadyOwnedFault(UsageFault):
     """Another process owns the path; whoever loses the race connects to it instead."""
+
+
+def socket_path(settings: Settings) -> Path:
+    """Where the daemon of these settings listens, absolute; the directory need not exist yet."""
+    if settings.unix is not None:
+        return Path.cwd() / settings.unix
+    from acpbridge.store.state_dir import usual_state_dir  # noqa: PLC0415 - most are told a place
+
+    return Path.cwd() / (settings.state_dir or usual_state_dir()) / SOCKET_NAME
 
 
 def probe(path: Path) -> Presence:

@@ -1,0 +1,160 @@
+"""The daemon's HTTP side: `GET /acp` becomes a client, and two pages beside it.
+
+`/healthz` says that the daemon is there and asks for no token, because a probe has none; what it
+says, whoever can connect knows already. `/metrics` says how much is going on, and asks for it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from acpbridge.errors import UsageFault
+from acpbridge.shell.door import (
+    DoorRules,
+    Refused,
+    own_hosts,
+    parse_bind,
+    read_token_digest,
+    refusal,
+)
+from acpbridge.shell.metrics import CONTENT_TYPE
+from acpbridge.shell.peers import WebSocketPeer
+from acpbridge.shell.upgrade import Request, admit, answer, read_request, refuse
+from acpbridge.shell.websocket import WebSocket, WebSocketLimits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from acpbridge.config import Limits, Settings
+    from acpbridge.shell.door import Bind
+    from acpbridge.shell.notes import Notes
+
+HEALTH, METRICS = b"/healthz", b"/metrics"
+
+
+def limits_of(limits: Limits) -> WebSocketLimits:
+    """The numbers of one connection."""
+    return WebSocketLimits(
+        message_bytes_max=limits.message_bytes_max,
+        head_bytes_max=limits.head_bytes_max,
+        handshake_s=limits.handshake_s,
+        ping_interval_s=limits.ping_interval_s,
+        pong_wait_s=limits.pong_wait_s,
+        close_wait_s=limits.close_wait_s,
+    )
+
+
+class Gate:
+    """The listeners of `--ws` and what greets their connections; see `open_gate`."""
+
+    def __init__(
+        self,
+        listeners: Sequence[trio.SocketListener],
+        address: str,
+        rules: DoorRules,
+        limits: WebSocketLimits,
+        *,
+        metrics: Callable[[], str],
+        notes: Notes,
+    ) -> None:
+        self.listeners = listeners
+        self.address = address
+        """`HOST:PORT` as it is listened on."""
+        self._rules = rules
+        self._limits = limits
+        self._metrics = metrics
+        self._notes = notes
+
+    @asynccontextmanager
+    async def greet(self, stream: trio.SocketStream) -> AsyncIterator[WebSocketPeer | None]:
+        """Answer what is no client, and close it; make a peer of what is one."""
+        fd = stream.socket.fileno()
+        request = await read_request(stream, self._limits)
+        outcome: WebSocket | Refused | None
+        if isinstance(request, Request):
+            outcome = await self._outcome(stream, request)
+        else:
+            outcome = request
+            if request is not None:
+                await refuse(stream, request, self._limits)
+        if isinstance(outcome, Refused):
+            self._notes.note(
+                "request_refused", "warning", status=outcome.status, reason=outcome.reason
+            )
+        try:
+            yield WebSocketPeer(outcome, fd) if isinstance(outcome, WebSocket) else None
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    async def _outcome(
+        self, stream: trio.SocketStream, request: Request
+    ) -> WebSocket | Refused | None:
+        path = request.target.partition(b"?")[0]
+        if path not in {HEALTH, METRICS}:
+            connection_id = secrets.token_hex(16)
+            return await admit(stream, request, self._rules, self._limits, connection_id)
+        refused = refusal(
+            request.method,
+            request.target,
+            request.headers,
+            self._rules,
+            page=path,
+            is_public=path == HEALTH,
+        )
+        if refused is not None:
+            await refuse(stream, refused, self._limits)
+        elif path == HEALTH:
+            await answer(stream, 200, b"ok\n", self._limits)
+        else:
+            body = self._metrics().encode()
+            await answer(stream, 200, body, self._limits, content_type=CONTENT_TYPE)
+        return refused
+
+
+async def open_gate(
+    settings: Settings,
+    *,
+    origins: Sequence[str],
+    hosts: Sequence[str],
+    metrics: Callable[[], str],
+    notes: Notes,
+) -> Gate:
+    """Listen where `ws` says.
+
+    Raises:
+        UsageFault: The address, the token file or the port cannot be used.
+    """
+    assert settings.ws is not None
+    bind = parse_bind(settings.ws, behind_tls_proxy=settings.behind_tls_proxy)
+    if settings.token_file is None:
+        hint = "--ws needs --token-file FILE: whoever connects must show what stands in it"
+        raise UsageFault("token_file_missing", hint)
+    digest = read_token_digest(settings.token_file)
+    listeners = await _listening(bind)
+    port: int = listeners[0].socket.getsockname()[1]
+    host = f"[{bind.host}]" if ":" in bind.host else bind.host
+    rules = DoorRules(
+        digest,
+        own_hosts(type(bind)(bind.host, port), hosts),
+        frozenset(origin.lower().encode() for origin in origins),
+    )
+    return Gate(
+        listeners,
+        f"{host}:{port}",
+        rules,
+        limits_of(settings.limits),
+        metrics=metrics,
+        notes=notes,
+    )
+
+
+async def _listening(bind: Bind) -> list[trio.SocketListener]:
+    try:
+        return await trio.open_tcp_listeners(bind.port, host=bind.host)
+    except OSError as error:
+        hint = f"cannot listen on port {bind.port} of {bind.host}: {error.strerror or error}"
+        raise UsageFault("bind_unusable", f"{hint}; choose another one") from error

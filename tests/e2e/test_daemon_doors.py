@@ -1,0 +1,214 @@
+"""Whom a daemon's doors keep out, each at a real socket of a real process, and whom they let in."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from tests.e2e.bridge import SCRIPTED, BridgeProcess, command
+from tests.e2e.daemon import attached, daemon, socket_of
+from tests.shell.clients import TOKEN, knock, read_to_end, read_until
+from tests.shell.places import NOBODY, widen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.process
+
+ORIGIN = "https://app.example"
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.touch(mode=0o600)
+    path.write_bytes(TOKEN)
+    return path
+
+
+@asynccontextmanager
+async def open_to_the_web(
+    folder: Path, token_file: Path, *options: str
+) -> AsyncIterator[tuple[BridgeProcess, int]]:
+    """A daemon with a WebSocket listener, and its port."""
+    words = ("--ws", "127.0.0.1:0", "--token-file", str(token_file), *options)
+    async with daemon(folder, *words) as ours:
+        found = re.search(rb"listening unix=\S+ ws=127\.0\.0\.1:(\d+)\n", ours.stderr)
+        assert found
+        yield ours, int(found[1])
+
+
+async def asked(port: int, request: bytes) -> bytes:
+    """What the daemon answers to this request; to the end of it."""
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(request)
+        return await read_to_end(stream)
+
+
+async def works(folder: Path) -> None:
+    async with attached(folder) as client:
+        await client.begin()
+        await client.answer(await client.prompt("say hello"))
+        assert ["hello"] == client.texts()
+
+
+@pytest.mark.parametrize(
+    ("request_of", "status"),
+    [
+        (lambda port: knock(port, origin=b"https://evil.example"), 403),
+        (lambda port: knock(port, origin=b"null"), 403),
+        (lambda port: knock(port, host=b"evil.example:%d" % port), 403),
+        (lambda port: knock(port, host=b"127.0.0.1:1"), 403),
+        (lambda port: knock(port, authorization=b"Bearer not-the-token-of-ours"), 401),
+        (lambda port: knock(port, authorization=None), 401),
+        (lambda port: knock(port, path=b"/acp?token=" + TOKEN), 403),
+        (lambda port: knock(port, path=b"/metrics", authorization=None), 401),
+        (lambda port: knock(port, path=b"/healthz", host=b"evil.example"), 403),
+        (lambda port: knock(port, path=b"/metrics", origin=b"https://evil.example"), 403),
+        (lambda port: knock(port, path=b"/"), 404),
+    ],
+)
+async def test_who_is_refused_before_the_upgrade(
+    tmp_path: Path, token_file: Path, request_of: object, status: int
+) -> None:
+    """A page of the web, a name that was bound to us, a wrong token: an answer, and the end."""
+    assert callable(request_of)
+    async with open_to_the_web(tmp_path, token_file) as (ours, port):
+        answer = await asked(port, request_of(port))
+        assert answer.startswith(b"HTTP/1.1 %d " % status)
+        assert b"Acp-Connection-Id" not in answer
+        refusal = await ours.said(b"request_refused")
+
+        assert b"status=%d" % status in refusal
+        assert TOKEN not in refusal
+        assert b"evil" not in refusal
+
+
+async def test_the_pages_and_an_allowed_origin(tmp_path: Path, token_file: Path) -> None:
+    options = ("--allow-origin", ORIGIN, "--allow-host", "acp.example")
+    async with open_to_the_web(tmp_path, token_file, *options) as (_, port):
+        health = await asked(port, knock(port, path=b"/healthz", authorization=None))
+        metrics = await asked(port, knock(port, path=b"/metrics", host=b"acp.example"))
+        assert health.endswith(b"\r\n\r\nok\n")
+        assert b"# TYPE acpbridge_clients gauge\nacpbridge_clients 0\n" in metrics
+        assert b'acpbridge_notes_total{of="agent_started"} 1\n' in metrics
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(knock(port, origin=ORIGIN.encode()))
+            head = await read_until(stream, b"\r\n\r\n")
+
+        assert head.startswith(b"HTTP/1.1 101 ")
+        assert re.search(rb"(?i)\r\nacp-connection-id: [0-9a-f]{32}\r\n", head)
+
+
+async def test_a_conversation_by_websocket(tmp_path: Path, token_file: Path) -> None:
+    """Attach speaks it; the same agent answers who comes by the unix socket."""
+    async with open_to_the_web(tmp_path, token_file) as (ours, port):
+        url = f"ws://127.0.0.1:{port}/acp"
+        async with command("attach", "--ws", url, "--token-file", str(token_file)) as client:
+            pids = (await client.begin())["_meta"]["pids"]
+            answer = await client.answer(await client.prompt("echo größer €"))
+            assert {"stopReason": "end_turn"} == answer["result"]
+            assert ["echo größer €"] == client.texts()
+            begin_s = trio.current_time()
+            await client.close_stdin()
+            assert await client.code() == 0
+            assert trio.current_time() - begin_s < 1
+        async with attached(tmp_path) as second:
+            assert pids == (await second.begin())["_meta"]["pids"]
+        async with command("attach", "--ws", url, "--token-file", str(token_file)) as client:
+            await client.begin()
+            ours.process.terminate()
+
+            assert await client.code() == 5
+            await client.said(b"\n")
+            assert b"the daemon has ended: 1001 the daemon ends;" in client.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ("token", 5, b"refused: 401"),
+        ("port", 5, b"no daemon answers"),
+        ("mode", 2, b"chmod 600"),
+        ("url", 2, b"expected ws://"),
+        ("far", 2, b"wss://"),
+        ("none", 2, b"--token-file"),
+    ],
+)
+async def test_why_attach_cannot_join_by_websocket(
+    tmp_path: Path, token_file: Path, change: str, code: int, words: bytes
+) -> None:
+    other = tmp_path / "other"
+    other.touch(mode=0o644 if change == "mode" else 0o600)
+    other.write_bytes(b"another-token-than-ours" if change == "token" else TOKEN)
+    async with open_to_the_web(tmp_path, token_file) as (_, port):
+        urls = {"port": "ws://127.0.0.1:1/acp", "url": "http://x", "far": "ws://acp.example/acp"}
+        url = urls.get(change, f"ws://127.0.0.1:{port}/acp")
+        options = () if change == "none" else ("--token-file", str(other))
+        async with command("attach", "--ws", url, *options) as client:
+            assert code == await client.code()
+            await client.said(b"\n")
+
+    assert words in client.stderr
+    assert client.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--ws", "0.0.0.0:0"), b"--behind-tls-proxy"),
+        (("--ws", "127.0.0.1:0"), b"--token-file"),
+        (("--ws", "somewhere"), b"expected ADDRESS:PORT"),
+        (("--ws", "127.0.0.1:0", "--token-file", "/dev/null"), b"token file"),
+    ],
+)
+async def test_a_listener_that_is_not_safe_is_not_opened(
+    tmp_path: Path, options: tuple[str, ...], words: bytes
+) -> None:
+    argv = ("serve", "--state-dir", str(tmp_path), *options, "--", *SCRIPTED)
+    async with command(*argv) as ours:
+        assert await ours.code() == 2
+        await ours.said(b"\n")
+
+    assert words in ours.stderr
+    assert not socket_of(tmp_path).exists()
+
+
+CONNECT = """
+import os, socket, sys
+os.setuid(int(sys.argv[2]))
+with socket.socket(socket.AF_UNIX) as client:
+    client.connect(sys.argv[1])
+    client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\\n')
+    try:
+        print(client.recv(1000))
+    except ConnectionResetError:
+        print(b"")
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+async def test_another_user_is_refused_by_the_kernel_s_word(tmp_path: Path) -> None:
+    """Even where somebody has opened the directory and the socket to all."""
+    folder = Path("/tmp") / f"acpbridge-{os.getpid()}" / "state"  # noqa: S108 - must be reachable
+    folder.parent.mkdir(mode=0o711)
+    try:
+        async with daemon(folder):
+            widen(socket_of(folder))
+            done = await trio.run_process(
+                [sys.executable, "-c", CONNECT, str(socket_of(folder)), str(NOBODY)],
+                capture_stdout=True,
+                cwd="/",
+            )
+            assert b"b''\n" == done.stdout
+            await works(folder)
+    finally:
+        shutil.rmtree(folder.parent)
