@@ -9,7 +9,8 @@
  *           that counts from 0; one write(2) each, as real agents do. plain is an
  *           agent_message_chunk with its members in the order of most agents, hermes in that of
  *           Hermes, escaped has escapes in its text, tool is a tool_call_update.
- *   CHECK   no update; the answer's _meta has the bytes and the CRC-32 of the prompt's line.
+ *   CHECK   no update; the answer's _meta has the bytes and the CRC-32 of the prompt's line from
+ *           behind its id on: a daemon puts an id of its own before that.
  *   else    one short update.
  *
  * Then the prompt is answered end_turn with a usage, so that no bridge need doubt the answer.
@@ -99,6 +100,8 @@ static uint32_t crc32_of(struct text line) {
 
 static void check(struct text id, struct text line) {
     char meta[SHORT_BYTES / 4];
+    const char *from = id.at + id.bytes;
+    line = (struct text){from, (size_t)(line.at + line.bytes - from)};
     snprintf(meta, sizeof meta, ",\"_meta\":{\"bytes\":%zu,\"crc32\":%u}", line.bytes,
              (unsigned)crc32_of(line));
     end_turn(id, 0, meta);

@@ -5,16 +5,19 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
 
 from tests.bench import proc
 from tests.bench.client import Updates
+from tests.bench.crowd import CROWD_CLIENTS, Drain, joined
 from tests.bench.measure import FEW_SESSIONS, LARGE_BYTES, LONG_TURN, MIB, SMALL_BYTES, Sizes
-from tests.bench.targets import BRIDGE, Running, running
+from tests.bench.targets import AGENT, BRIDGE, UNIX, Running, running
 
 _STALL = ("stall_held_mib", "stall_mib", "stall_read_mb")
 _LINEAR = ("linear_ratio", "linear_mib")
+_CROWD = ("crowd_mib", "crowd_whole", "crowd_agents")
 _SESSIONS = ("sessions_trip_ratio", "sessions_small_ratio", "sessions_kib_each")
 
 Passes: TypeAlias = dict[str, list[float]]
@@ -102,8 +105,37 @@ def _turn_s(run: Running, session: str, updates: Updates) -> float:
     return run.client.turn(session, updates, verify=False).took_s
 
 
+def crowd(agent: Path, sizes: Sizes, figures: Passes) -> None:
+    """Many clients at one daemon: all read one turn but one that stalls; then all come and go.
+
+    Raises:
+        Lost: A client that reads was detached, or an answer was wrong.
+    """
+    peaks, whole, agents = (figures.setdefault(name, []) for name in _CROWD)
+    with running(UNIX, agent) as run, ExitStack() as stack:
+        sessions = _used_sessions(run, sizes.crowd_sessions)
+        updates = Updates(sizes.small, SMALL_BYTES)
+        others = [
+            stack.enter_context(joined(run.place, sessions[0])) for _ in range(CROWD_CLIENTS - 1)
+        ]
+        # The first of them never reads.
+        readers = others[1:]
+        with Drain([one.wire for one in readers]) as drain:
+            run.client.turn(sessions[0], updates, verify=True)
+            wanted = sum(map(len, updates.around(sessions[0]))) + 10
+            got = drain.take(updates.number * wanted)
+        whole.append(1 + sum(size >= updates.number * wanted for size in got))
+        for number in range(sizes.reconnects):
+            with joined(run.place, sessions[number % len(sessions)]):
+                pass
+        run.client.turn(sessions[1], Updates(1, SMALL_BYTES), verify=True)
+        peaks.append(run.cost().peak_mib)
+        agents.append(sum(proc.name(pid) == AGENT for pid in proc.tree(run.pid)))
+
+
 ALONE: dict[str, Callable[[Path, Sizes, Passes], None]] = {
     "stall": stalled,
     "linear": linear,
     "sessions": many_sessions,
+    "crowd": crowd,
 }

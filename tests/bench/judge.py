@@ -8,7 +8,17 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from tests.bench.rounds import Results
-from tests.bench.targets import BARE, BATCH, BRIDGE, RAW, UNRECORDED, Target
+from tests.bench.targets import (
+    BARE,
+    BATCH,
+    BRIDGE,
+    RAW,
+    UNIX,
+    UNRECORDED,
+    WEBSOCKET,
+    WEBSOCKETD,
+    Target,
+)
 
 
 @frozen
@@ -75,8 +85,14 @@ def over_imports(results: Results) -> list[float]:
     return [pair["start_ms"] - pair["import_ms"] for pair in results.starts]
 
 
-def _against(figure: str, base: Target) -> Callable[[Results], Sequence[float]]:
-    return lambda results: ratios(results, figure, BRIDGE.name, base.name)
+def _against(
+    figure: str, base: Target, of: Target = BRIDGE
+) -> Callable[[Results], Sequence[float]]:
+    return lambda results: ratios(results, figure, of.name, base.name)
+
+
+def _small(base: Target, of: Target) -> Callable[[Results], Sequence[float]]:
+    return _against("small_per_s", base, of)
 
 
 def _beyond_sync(results: Results) -> Sequence[float]:
@@ -119,6 +135,27 @@ GOALS = (
     Goal("long turn: RSS that it adds, MiB", 16, _alone("linear_mib"), counts=max),
     Goal("many sessions: round trip to that of 10", 1.3, _alone("sessions_trip_ratio")),
     Goal("many sessions: time of an update to that of 10", 1.3, _alone("sessions_small_ratio")),
+    Goal(
+        "unix: 200-byte updates, rate to the bare agent's",
+        0.3,
+        _small(BARE, UNIX),
+        True,
+    ),
+    Goal(
+        "WebSocket: 200-byte updates, to the bare agent's",
+        0.2,
+        _small(BARE, WEBSOCKET),
+        True,
+    ),
+    Goal(
+        "WebSocket: 200-byte updates, to websocketd's",
+        1,
+        _small(WEBSOCKETD, WEBSOCKET),
+        True,
+    ),
+    Goal("crowd: the daemon's highest RSS, MiB", 150, _alone("crowd_mib"), counts=max),
+    Goal("crowd: clients that got all, of 31", 31, _alone("crowd_whole"), True, min),
+    Goal("crowd: agents at the end", 1, _alone("crowd_agents"), counts=max),
 )
 
 

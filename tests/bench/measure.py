@@ -44,6 +44,10 @@ class Sizes:
     linear: int = 100_000
     """Updates of the short turn; the long one has ten times as many."""
     sessions: int = 10_000
+    crowd_sessions: int = 1_000
+    """Sessions of the daemon that has many clients."""
+    reconnects: int = 1_000
+    """Clients that come, resume a session of it, and leave."""
     passes: int = 5
     """Comparisons of few sessions with many, and of a short turn with a long one."""
     verify: bool = False
@@ -69,6 +73,8 @@ QUICK = Sizes(
     starts=2,
     linear=10_000,
     sessions=1_000,
+    crowd_sessions=100,
+    reconnects=100,
     passes=2,
 )
 """For a look at the bench itself: the figures mean little."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -39,16 +41,18 @@ class Target:
 
     name: str
     argv: tuple[str, ...]
-    """`{agent}` and `{port}` are replaced."""
+    """`{agent}`, `{port}`, `{socket}` and `{token}` (a file) are replaced."""
     needs: str = ""
     """A program on PATH."""
     variables: tuple[tuple[str, str], ...] = ()
     """What its environment says beside ours."""
 
-    @property
-    def listens(self) -> bool:
-        """Whether it is a WebSocket server and not a filter between pipes."""
-        return any("{port}" in word for word in self.argv)
+    path: str = "/"
+    """Where it serves its WebSocket."""
+
+    def asks_for(self, what: str) -> bool:
+        """Whether its command names this; a filter between pipes names nothing but the agent."""
+        return any(f"{{{what}}}" in word for word in self.argv)
 
     @property
     def is_missing(self) -> bool:
@@ -74,7 +78,14 @@ WEBSOCKETD = Target(
     ("websocketd", "--address=127.0.0.1", "--port={port}", "{agent}"),
     needs="websocketd",
 )
-TARGETS = (BARE, RAW, BATCH, BRIDGE, UNRECORDED, SOCAT, WEBSOCKETD)
+_SERVE = (_bridge(), "serve", "--unix", "{socket}")
+UNIX = Target("acpbridge, unix", (*_SERVE, "--", "{agent}"))
+WEBSOCKET = Target(
+    "acpbridge, WebSocket",
+    (*_SERVE, "--ws", "127.0.0.1:{port}", "--token-file", "{token}", "--", "{agent}"),
+    path="/acp",
+)
+TARGETS = (BARE, RAW, BATCH, BRIDGE, UNRECORDED, UNIX, WEBSOCKET, SOCAT, WEBSOCKETD)
 
 
 def compile_agent(folder: Path) -> Path:
@@ -93,6 +104,47 @@ def compile_agent(folder: Path) -> Path:
     return program
 
 
+class Place:
+    """Where a target listens, if it does."""
+
+    def __init__(self, target: Target, folder: Path) -> None:
+        self._target = target
+        self.listens = target.asks_for("port") or target.asks_for("socket")
+        self._port = _free_port() if target.asks_for("port") else 0
+        # Named by what no other target of this bench has; its own folder, as a socket's must be.
+        self._folder = Path(tempfile.mkdtemp(prefix="s", dir=folder)) if self.listens else folder
+        self._token = secrets.token_hex(16) if target.asks_for("token") else ""
+        if self._token:
+            token_file = self._folder / "token"
+            token_file.touch(0o600)
+            token_file.write_text(self._token, "ascii")
+
+    def words(self) -> dict[str, object]:
+        """What its command is told."""
+        return {
+            "port": self._port,
+            "socket": self._folder / "socket",
+            "token": self._folder / "token",
+        }
+
+    def connect(self) -> Wire:
+        """One more connection.
+
+        Raises:
+            OSError: Nobody listens there, yet.
+        """
+        if self._port:
+            return WebSocketWire(connect("127.0.0.1", self._port, self._target.path, self._token))
+        plug = socket.socket(socket.AF_UNIX)
+        try:
+            plug.connect(str(self._folder / "socket"))
+        except OSError:
+            plug.close()
+            raise
+        fd = plug.detach()
+        return PipeWire(fd, os.dup(fd))
+
+
 @frozen
 class Running:
     """A target that has answered `initialize`."""
@@ -101,6 +153,8 @@ class Running:
     pid: int
     start_ms: float
     """From before its process was made until `initialize` was answered."""
+    place: Place
+    """Where further clients may connect, if it is a server."""
 
     def cost(self) -> proc.Cost:
         """What it has cost so far, the agent left out."""
@@ -122,8 +176,8 @@ class Running:
 def running(target: Target, agent: Path, *, limit_s: float = LIMIT_S) -> Iterator[Running]:
     """Start the target, say hello, and kill all of it at the end, or after `limit_s`."""
     begin_s = time.perf_counter()
-    port = _free_port() if target.listens else 0
-    argv = [word.format(agent=agent, port=port) for word in target.argv]
+    place = Place(target, agent.parent)
+    argv = [word.format(agent=agent, **place.words()) for word in target.argv]
     process = subprocess.Popen(
         argv,
         bufsize=0,
@@ -139,10 +193,10 @@ def running(target: Target, agent: Path, *, limit_s: float = LIMIT_S) -> Iterato
     watchdog.start()
     wire: Wire | None = None
     try:
-        wire = _wire(process, port)
+        wire = _wire(process, place)
         client = Client(wire)
         client.initialize()
-        yield Running(client, process.pid, (time.perf_counter() - begin_s) * 1e3)
+        yield Running(client, process.pid, (time.perf_counter() - begin_s) * 1e3, place)
     finally:
         watchdog.cancel()
         watchdog.join()
@@ -163,15 +217,15 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home)}
 
 
-def _wire(process: subprocess.Popen[bytes], port: int) -> Wire:
+def _wire(process: subprocess.Popen[bytes], place: Place) -> Wire:
     assert process.stdin is not None
     assert process.stdout is not None
-    if not port:
+    if not place.listens:
         return PipeWire(os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()))
     while True:
         try:
-            return WebSocketWire(connect("127.0.0.1", port))
-        except ConnectionRefusedError:
+            return place.connect()
+        except (ConnectionRefusedError, FileNotFoundError):
             # It does not listen yet: try again soon, but not if it is gone.
             with suppress(subprocess.TimeoutExpired):
                 raise EOFError(f"exit status {process.wait(_RETRY_S)}") from None

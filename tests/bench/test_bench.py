@@ -38,6 +38,8 @@ TINY = Sizes(
     still_s=0.25,
     linear=200,
     sessions=20,
+    crowd_sessions=10,
+    reconnects=10,
     passes=1,
     verify=True,
 )

@@ -24,8 +24,8 @@ _CONTINUED, _TEXT, _CLOSE = 0, 1, 8
 READ_BYTES = 256 * 1024
 
 
-def connect(host: str, port: int) -> socket.socket:
-    """Connect and shake hands.
+def connect(host: str, port: int, path: str = "/", token: str = "") -> socket.socket:
+    """Connect and shake hands; with a token it is sent as a bearer's.
 
     Raises:
         ConnectionRefusedError: Nobody listens there yet.
@@ -34,8 +34,10 @@ def connect(host: str, port: int) -> socket.socket:
     plug = socket.create_connection((host, port))
     plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     key = base64.b64encode(os.urandom(16)).decode()
+    bearer = f"Authorization: Bearer {token}\r\n" if token else ""
     plug.sendall(
-        f"GET / HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\n"
+        f"Connection: Upgrade\r\n{bearer}"
         f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
     )
     head = b""

@@ -13,14 +13,13 @@ def joined(hub: Hub, number: int) -> None:
     """A client has connected; it is told nothing before its initialize."""
     hub.clients[number] = Client(number)
     hub.out.append(DisarmTimer((follow.IDLE, "")))
-    hub.note("client_joined", client=number, clients=len(hub.clients))
+    hub.count("clients_joined")
 
 
-def left(hub: Hub, number: int, reason: str) -> None:
+def left(hub: Hub, number: int) -> None:
     """A client is gone: its turns go on, and nobody reads the answers that it is owed."""
     if hub.clients.pop(number, None) is None:
         return
-    hub.note("client_left", client=number, reason=reason, clients=len(hub.clients))
     hub.late = [waiting for waiting in hub.late if waiting[0] != number]
     owed = (one.method == acp.SESSION_PROMPT for one in hub.routes.values() if one.client == number)
     if any(owed):

@@ -62,7 +62,7 @@ def step(hub: Hub, now_s: float, event: HubEvent) -> list[Effect]:
     if isinstance(event, ClientJoined):
         clients.joined(hub, event.client)
     elif isinstance(event, ClientLeft):
-        clients.left(hub, event.client, event.reason)
+        clients.left(hub, event.client)
     elif isinstance(event, TimerFired) and event.key[0] in _TIMERS:
         passed = clients.timer_fired(hub, event.key)
         if passed is not None:
