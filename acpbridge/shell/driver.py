@@ -102,16 +102,35 @@ class Recorder(Protocol):
         """Queue one line for the tape; never waits."""
 
 
+def _client_news(items: Iterable[bytes | Oversize]) -> Iterator[Event]:
+    for item in items:
+        look = peek(item, strict=True) if isinstance(item, bytes) else item
+        if isinstance(look, Frame):
+            yield ClientSent(look)
+        else:
+            yield ClientGarbled(look)
+
+
 def _agent_news(
     run: int, looks: Iterable[Frame | Malformed | Oversize | Chunks]
 ) -> Iterator[Event]:
     for look in looks:
-        if isinstance(look, Chunks):
-            yield AgentStreamed(run, look)
-        elif isinstance(look, Frame):
+        if isinstance(look, Frame):
             yield AgentSent(run, look)
+        elif isinstance(look, Chunks):
+            yield AgentStreamed(run, look)
         else:
             yield AgentGarbled(run, look)
+
+
+def _record(recorder: Recorder, side: str, items: Iterable[bytes | Oversize]) -> None:
+    now_s = trio.current_time()
+    for item in items:
+        if isinstance(item, bytes):
+            recorder.take(now_s, side, item)
+        else:
+            text = f"<a line of {item.size_bytes} bytes, over the limit>"
+            recorder.take(now_s, side, text.encode())
 
 
 class DiskDoor(Protocol):
@@ -182,28 +201,15 @@ class Driver(Generic[StateT]):
 
     def take_client(self, items: Sequence[bytes | Oversize]) -> None:
         """Feed the lines that one read from the client has brought."""
-        self._record("client", items)
-        frames = (peek(item, strict=True) if isinstance(item, bytes) else item for item in items)
-        self._take(
-            ClientSent(frame) if isinstance(frame, Frame) else ClientGarbled(frame)
-            for frame in frames
-        )
+        if self._recorder is not None:
+            _record(self._recorder, "client", items)
+        self._take(_client_news(items))
 
     def take_agent(self, run: int, items: Sequence[bytes | Oversize]) -> None:
         """Feed the lines that one read from the agent of this run has brought."""
-        self._record("agent", items)
+        if self._recorder is not None:
+            _record(self._recorder, "agent", items)
         self._take(_agent_news(run, self._shapes.look(items)))
-
-    def _record(self, side: str, items: Sequence[bytes | Oversize]) -> None:
-        if self._recorder is None:
-            return
-        now_s = trio.current_time()
-        for item in items:
-            if isinstance(item, bytes):
-                self._recorder.take(now_s, side, item)
-            else:
-                text = f"<a line of {item.size_bytes} bytes, over the limit>"
-                self._recorder.take(now_s, side, text.encode())
 
     def _take(self, news: Iterable[Event]) -> None:
         """Step through the news; what an effect of one causes comes before the next one."""
