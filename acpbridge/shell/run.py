@@ -253,12 +253,14 @@ class Front(Generic[StateT]):
     async def _read_client(self, stdin: ReceiveStream) -> None:
         decoder = LineDecoder(self._settings.policy.line_bytes_max)
         driver = self._driver
+        high_bytes, hard_bytes = self._limits.outbox_high_bytes, self._limits.outbox_hard_bytes
         while data := await _read(stdin):
             driver.take_client(decoder.feed(data))
-            if driver.agent is not None:
-                await self._room(driver.agent.outbox, self._limits.outbox_high_bytes, stdin)
+            if driver.agent is not None and not driver.agent.outbox.has_room(high_bytes):
+                await self._room(driver.agent.outbox, high_bytes, stdin)
             # Requests make answers: past the hard bound the client must read before it writes.
-            await self._room(self._client, self._limits.outbox_hard_bytes, stdin)
+            if not self._client.has_room(hard_bytes):
+                await self._room(self._client, hard_bytes, stdin)
         driver.take_client(decoder.end())
         self._client_closed()
 
@@ -267,8 +269,6 @@ class Front(Generic[StateT]):
 
         The EOF stands behind what we do not read, so an agent that reads nothing would hide it.
         """
-        if outbox.has_room(high_bytes):
-            return
         async with trio.open_nursery() as nursery:
             if isinstance(stdin, trio.lowlevel.FdStream):
                 nursery.start_soon(self._watch_hang_up, stdin.fileno())

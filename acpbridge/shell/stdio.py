@@ -57,27 +57,22 @@ async def receive(stream: ReceiveStream) -> bytes | bytearray:
         trio.BrokenResourceError: The peer has reset the connection.
         trio.ClosedResourceError: The stream was closed from here.
     """
-    if isinstance(stream, trio.lowlevel.FdStream):
-        # No file can be waited for; trio reads it.
-        with suppress(PermissionError):
-            return await _receive_ready(stream.fileno())
-    return await stream.receive_some(READ_BYTES)
-
-
-async def _receive_ready(fd: int) -> bytes:
-    if fd < 0:
-        raise trio.ClosedResourceError("the stream was closed")
-    while True:
-        await trio.lowlevel.wait_readable(fd)
+    while isinstance(stream, trio.lowlevel.FdStream):
+        fd = stream.fileno()
+        if fd < 0:
+            raise trio.ClosedResourceError("the stream was closed")
         try:
+            await trio.lowlevel.wait_readable(fd)
             return os.read(fd, READ_BYTES)
         except BlockingIOError:
             # Another reader of the same open file was faster.
             continue
         except PermissionError:
-            raise
+            # No file can be waited for; trio reads it.
+            break
         except OSError as error:
             raise trio.BrokenResourceError(f"cannot read: {error}") from error
+    return await stream.receive_some(READ_BYTES)
 
 
 async def hung_up(fd: int) -> None:
