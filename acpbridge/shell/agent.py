@@ -188,7 +188,8 @@ class AgentProcess:
         decoder, take = self._decoder, self._feeder.take_agent
         while data := await receive(stdout):
             take(self.run, decoder.feed(data))
-            await self._client.room(high_bytes)
+            if not self._client.has_room(high_bytes):
+                await self._client.room(high_bytes)
 
     async def _pass_stderr(self, stderr: ReceiveStream, done: trio.Event) -> None:
         """Drain stderr always: an agent that blocks on it would answer nothing."""

@@ -116,16 +116,35 @@ class Recorder(Protocol):
         """Queue one line for the tape; never waits."""
 
 
+def _client_news(items: Iterable[bytes | Oversize], client: int) -> Iterator[Event]:
+    for item in items:
+        look = peek(item, strict=True) if isinstance(item, bytes) else item
+        if isinstance(look, Frame):
+            yield ClientSent(look, client)
+        else:
+            yield ClientGarbled(look, client)
+
+
 def _agent_news(
     run: int, looks: Iterable[Frame | Malformed | Oversize | Chunks]
 ) -> Iterator[Event]:
     for look in looks:
-        if isinstance(look, Chunks):
-            yield AgentStreamed(run, look)
-        elif isinstance(look, Frame):
+        if isinstance(look, Frame):
             yield AgentSent(run, look)
+        elif isinstance(look, Chunks):
+            yield AgentStreamed(run, look)
         else:
             yield AgentGarbled(run, look)
+
+
+def _record(recorder: Recorder, side: str, items: Iterable[bytes | Oversize]) -> None:
+    now_s = trio.current_time()
+    for item in items:
+        if isinstance(item, bytes):
+            recorder.take(now_s, side, item)
+        else:
+            text = f"<a line of {item.size_bytes} bytes, over the limit>"
+            recorder.take(now_s, side, text.encode())
 
 
 class DiskDoor(Protocol):
@@ -200,28 +219,15 @@ class Driver(Generic[StateT]):
 
     def take_client(self, items: Sequence[bytes | Oversize], client: int = 0) -> None:
         """Feed the lines that one read from a client has brought; 0 is the one of a run."""
-        self._record("client", items)
-        frames = (peek(item, strict=True) if isinstance(item, bytes) else item for item in items)
-        self._take(
-            ClientSent(frame, client) if isinstance(frame, Frame) else ClientGarbled(frame, client)
-            for frame in frames
-        )
+        if self._recorder is not None:
+            _record(self._recorder, "client", items)
+        self._take(_client_news(items, client))
 
     def take_agent(self, run: int, items: Sequence[bytes | Oversize]) -> None:
         """Feed the lines that one read from the agent of this run has brought."""
-        self._record("agent", items)
+        if self._recorder is not None:
+            _record(self._recorder, "agent", items)
         self._take(_agent_news(run, self._shapes.look(items)))
-
-    def _record(self, side: str, items: Sequence[bytes | Oversize]) -> None:
-        if self._recorder is None:
-            return
-        now_s = trio.current_time()
-        for item in items:
-            if isinstance(item, bytes):
-                self._recorder.take(now_s, side, item)
-            else:
-                text = f"<a line of {item.size_bytes} bytes, over the limit>"
-                self._recorder.take(now_s, side, text.encode())
 
     def _take(self, news: Iterable[HubEvent]) -> None:
         """Step through the news; what an effect of one causes comes before the next one."""

@@ -74,8 +74,11 @@ class Outbox:
         if self._descriptor == _NO_DESCRIPTOR or self._rest is not None:
             self._news.unpark_all()
             return
-        taken, size_bytes = self._take_piece()
-        piece = _joined(taken)
+        if len(self._lines) == 1:
+            piece = self._lines.popleft() + b"\n"
+        else:
+            piece = _joined(self._take_piece()[0])
+        size_bytes = len(piece)
         try:
             written_bytes = os.write(self._descriptor, piece)
         except OSError:

@@ -122,17 +122,18 @@ class Front(House[StateT], Generic[StateT]):
     async def _read_client(self, stdin: ReceiveStream) -> None:
         decoder = LineDecoder(self._settings.policy.line_bytes_max)
         driver, limits, gone = self._driver, self._limits, self._client_closed
+        high_bytes, hard_bytes = limits.outbox_high_bytes, limits.outbox_hard_bytes
 
         hang_up = None
         if isinstance(stdin, trio.lowlevel.FdStream):
             hang_up = partial(hung_up, stdin.fileno())
         while data := await read(stdin):
             driver.take_client(decoder.feed(data))
-            if driver.agent is not None:
-                outbox = driver.agent.outbox
-                await self._room(outbox, limits.outbox_high_bytes, hang_up, gone)
+            if driver.agent is not None and not driver.agent.outbox.has_room(high_bytes):
+                await self._room(driver.agent.outbox, high_bytes, hang_up, gone)
             # Requests make answers: past the hard bound the client must read before it writes.
-            await self._room(self._client, limits.outbox_hard_bytes, hang_up, gone)
+            if not self._client.has_room(hard_bytes):
+                await self._room(self._client, hard_bytes, hang_up, gone)
         driver.take_client(decoder.end())
         self._client_closed()
 

@@ -57,10 +57,21 @@ async def receive(stream: ReceiveStream) -> bytes | bytearray:
         trio.BrokenResourceError: The peer has reset the connection.
         trio.ClosedResourceError: The stream was closed from here.
     """
-    if isinstance(stream, trio.lowlevel.FdStream):
-        # No file can be waited for; trio reads it.
-        with suppress(PermissionError):
-            return await receive_ready(stream.fileno())
+    while isinstance(stream, trio.lowlevel.FdStream):
+        fd = stream.fileno()
+        if fd < 0:
+            raise trio.ClosedResourceError("the stream was closed")
+        try:
+            await trio.lowlevel.wait_readable(fd)
+            return os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            # Another reader of the same open file was faster.
+            continue
+        except PermissionError:
+            # No file can be waited for; trio reads it.
+            break
+        except OSError as error:
+            raise trio.BrokenResourceError(f"cannot read: {error}") from error
     return await stream.receive_some(READ_BYTES)
 
 
@@ -76,11 +87,7 @@ async def read(stream: ReceiveStream) -> bytes | bytearray:
 
 
 async def receive_ready(fd: int) -> bytes:
-    """The same for a descriptor that can be waited for.
-
-    Raises:
-        PermissionError: It cannot.
-    """
+    """The same for a descriptor that can be waited for, as a socket's."""
     if fd < 0:
         raise trio.ClosedResourceError("the stream was closed")
     while True:
@@ -90,8 +97,6 @@ async def receive_ready(fd: int) -> bytes:
         except BlockingIOError:
             # Another reader of the same open file was faster.
             continue
-        except PermissionError:
-            raise
         except OSError as error:
             raise trio.BrokenResourceError(f"cannot read: {error}") from error
 

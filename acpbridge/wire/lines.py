@@ -15,6 +15,7 @@ TAIL_BYTES_MAX = 1024
 """What is kept of its end: some clients write the id last."""
 
 _BOM = b"\xef\xbb\xbf"
+_CR = ord("\r")
 _SLACK_BYTES = len(_BOM) + len(b"\r")
 """Bytes that a line may still lose at its ends before it is measured."""
 
@@ -56,7 +57,7 @@ class LineDecoder:
         if lines and (self._held or self._is_first):
             self._hold(lines.pop(0))
             self._finish(done)
-        if len(data) <= self._line_bytes_max and b"\r" not in data:
+        if len(data) <= self._line_bytes_max and _CR not in data:
             # Nothing to measure and nothing to strip: the usual case.
             done.extend([line for line in lines if line and not line.isspace()])
         else:

@@ -86,16 +86,26 @@ class Shapes:
                 yield item
                 at += 1
                 continue
-            shape = next((shape for shape in self._shapes if _fits(shape, item)), None)
-            lines = [item] if shape is None else _run(shape, items, at)
-            texts = _texts(shape, lines) if shape is not None and len(lines) > 1 else []
-            if shape is not None and texts:
+            shape = self._fitting(item)
+            if shape is None:
+                yield self._parsed(item)
+                at += 1
+                continue
+            lines = _run(shape, items, at)
+            texts = _texts(shape, lines) if len(lines) > 1 else []
+            if texts:
                 self._to_front(shape)
                 yield Chunks(shape.session, shape.variant, lines, texts, shape.prefix, shape.suffix)
             else:
                 for line in lines:
                     yield self.peek(line)
             at += len(lines)
+
+    def _fitting(self, line: bytes) -> _Shape | None:
+        for shape in self._shapes:
+            if line.startswith(shape.prefix) and line.endswith(shape.suffix):
+                return shape
+        return None
 
     def peek(self, line: bytes) -> Frame | Malformed:
         """Return what the agent's line is: by a learned shape, else by a parser."""
@@ -105,6 +115,10 @@ class Shapes:
             if texts:
                 self._to_front(shape)
                 return _plain(line, shape.session, shape.variant, texts[0])
+        return self._parsed(line)
+
+    def _parsed(self, line: bytes) -> Frame | Malformed:
+        """What a line of no learned shape is; learns the shape of a chunk."""
         frame = peek(line, strict=False)
         if isinstance(frame, Frame) and frame.variant in _LEARNED and frame.kind is _NOTIFICATION:
             if self._rest_lines:
