@@ -1,0 +1,34 @@
+"""Fixtures: clients on real SDKs, and a home for them and their agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.clients.client import Language, may_skip, node, why_missing
+from tests.hermes.home import Home
+
+
+@pytest.fixture
+def npm() -> str:
+    """The Node for npm's clients; the test skips, or in CI fails, where they are not installed."""
+    found = node()
+    if found is None:
+        (pytest.skip if may_skip() else pytest.fail)(why_missing())
+    return found
+
+
+@pytest.fixture(params=["python", "typescript"])
+def language(request: pytest.FixtureRequest) -> Language:
+    """Each SDK in turn."""
+    language = cast("Language", request.param)
+    if language == "typescript":
+        request.getfixturevalue("npm")
+    return language
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.make(tmp_path / "home")
