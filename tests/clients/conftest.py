@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from tests.clients.client import Language, may_skip, node, why_missing
+from tests.clients.client import Language
+from tests.clients.installed import may_skip, node, why_missing
 from tests.hermes.home import Home
 
 

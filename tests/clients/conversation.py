@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.clients.client import Client, story
+from tests.clients.client import Client
+from tests.clients.lines import story
 from tests.hermes.home import Home, scripted_command
 from tests.hermes.script import script
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.clients.client import Language, opened, story
+from tests.clients.client import Language, opened
 from tests.clients.conversation import HISTORY, agent_command, converse
+from tests.clients.lines import story
 from tests.hermes.home import Home, command_line
 
 pytestmark = [pytest.mark.clients, pytest.mark.process]
