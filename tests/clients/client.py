@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.clients.installed import clients_folder, node
-from tests.clients.lines import Saw, Speaker, speaking, text_of
+from tests.clients.lines import Saw, Speaker, said_by_agent, speaking
 from tests.hermes.home import Home
 
 HERE = Path(__file__).parent
@@ -68,8 +68,8 @@ class Client(Speaker):
         return saw["result"]
 
     async def sees(self, text: str) -> Saw:
-        """Wait for a chunk with this text in it."""
-        return await self.until(lambda one: text in text_of(one))
+        """Wait for a chunk of the agent's with this text in it."""
+        return await self.until(lambda one: text in said_by_agent(one))
 
     async def asks(self) -> Saw:
         """Wait for the first permission request."""

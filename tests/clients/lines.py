@@ -101,6 +101,12 @@ def text_of(saw: Saw) -> str:
     return str(content.get("text", "")) if isinstance(content, dict) else ""
 
 
+def said_by_agent(saw: Saw) -> str:
+    """The text of a chunk of the agent's message; empty for all else."""
+    kind = saw.get("params", {}).get("update", {}).get("sessionUpdate")
+    return text_of(saw) if kind == "agent_message_chunk" else ""
+
+
 CHUNKS = {
     "agent_message_chunk": "says",
     "agent_thought_chunk": "thinks",

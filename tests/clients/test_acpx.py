@@ -9,7 +9,7 @@ import pytest
 
 from tests.clients.acpx import Acpx, seen
 from tests.clients.conversation import FOUR, ONE, THREE, agent_command, reached
-from tests.clients.lines import story, text_of
+from tests.clients.lines import said_by_agent, story
 from tests.hermes.home import Home, command_line
 from tests.hermes.script import script
 
@@ -45,13 +45,13 @@ async def converse(acpx: Acpx, agent_home: Home) -> str:
         "answers one: end_turn",
     ]
     async with acpx.running("prompt", held) as first:
-        await first.until(lambda frame: "H0 " in text_of(frame))
+        await first.until(lambda frame: "H0 " in said_by_agent(frame))
         await acpx.run("prompt", "--no-wait", script("two", ["say", "B"]))
         gate.touch()
         assert await first.leave() == 0
         assert story(seen(first.said)) == ["says H0 H1", "answers held: end_turn"]
     async with acpx.running("prompt", THREE) as third:
-        await third.until(lambda frame: text_of(frame) == "C")
+        await third.until(lambda frame: said_by_agent(frame) == "C")
         await acpx.run("cancel")
         assert await third.leave() == 0
         assert story(seen(third.said))[-1] == "answers three: cancelled"
