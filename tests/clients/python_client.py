@@ -99,10 +99,10 @@ class Verbs:
         return await self.agent.ext_method(told["method"].removeprefix("_"), told["params"])
 
     async def replay(self, told: Words) -> Any:
-        params = {"sessionId": told["session"]}
-        if told.get("cursor"):
-            params["cursor"] = told["cursor"]
-        return rebuild(await self.agent.ext_method("acpbridge/events_since", params))
+        params, cursor = {"sessionId": told["session"]}, told.get("cursor")
+        if cursor is not None:
+            params["cursor"] = cursor
+        return rebuild(await self.agent.ext_method("acpbridge/events_since", params), cursor)
 
 
 async def answered(name: str, asked: Awaitable[Any]) -> None:

@@ -4,17 +4,20 @@
 const TEXTS = ["user_message_chunk", "agent_message_chunk", "agent_thought_chunk"];
 
 /** Text in a row is one part; a tool call is one part, as its last update left it. */
-export function rebuild({ frames, latestSeq, truncated, epoch }) {
+export function rebuild({ frames, latestSeq, truncated, epoch, startsOver }, cursor) {
   const parts = [];
   const tools = new Map();
-  let before = null;
+  // Where something is missing, nobody knows where the first frame begins.
+  let before = startsOver ? 0 : cursor.seq;
+  if (truncated) before = null;
   for (const { method, params } of frames) {
     const { seq, traceId } = params._meta.acpbridge;
     // A frame stands for every seq behind the frame before it: its text may be merged.
     const first = before === null ? null : before + 1;
     before = seq;
-    if (method === "session/request_permission") {
-      parts.push({ kind: "permission", title: params.toolCall.title, seqs: [first, seq], traceId });
+    if (method === "_acpbridge/turn_ended") {
+      const reason = params.result?.stopReason ?? null;
+      parts.push({ kind: "end", reason, seqs: [first, seq], traceId });
       continue;
     }
     const update = params.update;
@@ -42,5 +45,5 @@ export function rebuild({ frames, latestSeq, truncated, epoch }) {
       parts.push({ kind, seqs: [first, seq], traceId });
     }
   }
-  return { parts, latestSeq, truncated, epoch };
+  return { parts, latestSeq, truncated, epoch, startsOver };
 }

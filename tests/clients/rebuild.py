@@ -14,11 +14,16 @@ Body = dict[str, Any]
 TEXTS = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk")
 
 
-def rebuild(answer: Body) -> Body:
+def rebuild(answer: Body, cursor: Body | None) -> Body:
     """Text in a row is one part; a tool call is one part, as its last update left it."""
     parts: list[Body] = []
     tools: dict[str, Body] = {}
-    before: int | None = None
+    before: int | None = 0
+    if answer["truncated"]:
+        # Where something is missing, nobody knows where the first frame begins.
+        before = None
+    elif not answer["startsOver"] and cursor is not None:
+        before = cursor["seq"]
     for frame in answer["frames"]:
         params = frame["params"]
         ours = params["_meta"]["acpbridge"]
@@ -26,14 +31,14 @@ def rebuild(answer: Body) -> Body:
         seqs = [None if before is None else before + 1, ours["seq"]]
         before = ours["seq"]
         place = {"seqs": seqs, "traceId": ours["traceId"]}
-        if frame["method"] == "session/request_permission":
-            schema.RequestPermissionRequest.model_validate(params)
-            title = params["toolCall"].get("title")
-            parts.append({"kind": "permission", "title": title, **place})
+        if frame["method"] == "_acpbridge/turn_ended":
+            reason = (params.get("result") or {}).get("stopReason")
+            parts.append({"kind": "end", "reason": reason, **place})
         else:
             schema.SessionNotification.model_validate(params)
             _add(parts, tools, params["update"], place)
-    return {"parts": parts} | {key: answer[key] for key in ("latestSeq", "truncated", "epoch")}
+    said = ("latestSeq", "truncated", "epoch", "startsOver")
+    return {"parts": parts} | {key: answer[key] for key in said}
 
 
 def _add(parts: list[Body], tools: dict[str, Body], update: Body, place: Body) -> None:

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 
-from tests.clients.client import Client, Language, opened
-from tests.clients.conversation import HISTORY, agent_command, converse
+from tests.clients.client import Language
+from tests.clients.conversation import HISTORY, converse
 from tests.clients.lines import story
-from tests.e2e.bridge import BridgeProcess
-from tests.e2e.daemon import daemon
+from tests.clients.serving import joined, serving
 from tests.hermes.home import Home
 from tests.hermes.script import script
 
 pytestmark = [pytest.mark.clients, pytest.mark.process]
-
-
-@asynccontextmanager
-async def serving(home: Home, *options: str) -> AsyncIterator[BridgeProcess]:
-    """A daemon with the scripted agent of this home."""
-    agent = tuple(agent_command(home))
-    async with daemon(home.state, *options, agent=agent, environ=home.environment()) as ours:
-        yield ours
-
-
-@asynccontextmanager
-async def joined(language: Language, home: Home) -> AsyncIterator[Client]:
-    """A client of the daemon in this home, over `acpbridge attach`, initialized."""
-    attach = [sys.executable, "-m", "acpbridge", "attach", "--state-dir", str(home.state)]
-    async with opened(language, home, *attach) as client:
-        yield client
 
 
 async def test_a_whole_conversation_and_a_second_client(language: Language, home: Home) -> None:

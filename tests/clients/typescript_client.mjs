@@ -68,7 +68,7 @@ function prompt({ session, text, meta }) {
 
 async function replay({ session, cursor }) {
   const params = { sessionId: session, ...(cursor && { cursor }) };
-  return rebuild(await connection.agent.request("_acpbridge/events_since", params));
+  return rebuild(await connection.agent.request("_acpbridge/events_since", params), cursor);
 }
 
 /** What is answered, by the word that asks for it. */
