@@ -9,6 +9,7 @@ import pytest
 
 from tests.clients.client import Language
 from tests.clients.installed import may_skip, node, why_missing
+from tests.clients.serving import Way
 from tests.hermes.home import Home
 
 
@@ -28,6 +29,22 @@ def language(request: pytest.FixtureRequest) -> Language:
     if language == "typescript":
         request.getfixturevalue("npm")
     return language
+
+
+@pytest.fixture(
+    params=[
+        ("python", "websocket"),
+        ("typescript", "unix"),
+        ("typescript", "attach over websocket"),
+    ],
+    ids=" over ".join,
+)
+def way(request: pytest.FixtureRequest) -> tuple[Language, Way]:
+    """Each SDK and each way to a daemon that it has."""
+    language, way = cast("tuple[Language, Way]", request.param)
+    if language == "typescript":
+        request.getfixturevalue("npm")
+    return language, way
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from tests.clients.acpx import Acpx, seen
 from tests.clients.conversation import FOUR, ONE, THREE, agent_command, reached
 from tests.clients.lines import said_by_agent, story
+from tests.clients.serving import attach_command, serving
 from tests.hermes.home import Home, command_line
 from tests.hermes.script import script
 
@@ -66,3 +67,27 @@ async def test_a_whole_conversation_through_a_run(open_acpx: OpenAcpx, home: Hom
 
     said = await acpx.run("prompt", FOUR)
     assert story(seen(said)) == ["says never", "answers four: end_turn"]
+
+
+async def test_two_people_share_a_conversation_of_the_daemon(
+    open_acpx: OpenAcpx, home: Home
+) -> None:
+    """The second one's message meets a turn of the first: it waits for that turn's end."""
+    gate = home.root / "gate"
+    held = script("held two", ["say", "H2 "], ["file", str(gate)], ["say", "H3"])
+    async with serving(home):
+        one, two = [open_acpx(name, attach_command(home)) for name in ("one", "two")]
+        session = await converse(one, home)
+        assert session == await two.new_session("--resume-session", session)
+        async with one.running("prompt", held) as first:
+            await first.until(lambda frame: "H2 " in said_by_agent(frame))
+            async with two.running("prompt", FOUR) as second:
+                await second.until(lambda frame: frame.get("method") == "session/prompt")
+                gate.touch()
+                assert await second.leave() == 0
+            assert await first.leave() == 0
+
+    assert story(seen(first.said))[-1] == "answers held two: end_turn"
+    assert story(seen(second.said))[-2:] == ["says never", "answers four: end_turn"]
+    assert reached(home)[-2:] == ["held two", "four"]
+    assert reached(home).count("initialize") == 1, "one agent for all"

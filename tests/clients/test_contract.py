@@ -16,7 +16,7 @@ from attrs import frozen
 from tests.clients.client import EVENTS, Client
 from tests.clients.conversation import begin
 from tests.clients.lines import Saw
-from tests.clients.serving import joined, serving
+from tests.clients.serving import serving
 from tests.hermes.home import Home
 from tests.hermes.script import script
 
@@ -82,10 +82,10 @@ class Readers:
 @asynccontextmanager
 async def reading(home: Home, **limits: str) -> AsyncIterator[Readers]:
     async with (
-        serving(home, **limits),
-        joined("typescript", home) as owner,
-        joined("python", home) as python,
-        joined("typescript", home) as typescript,
+        serving(home, **limits) as daemon,
+        daemon.joined("typescript") as owner,
+        daemon.joined("python") as python,
+        daemon.joined("typescript") as typescript,
     ):
         session = await begin(owner, home)
         prompted = await owner.tell("prompt", session=session, text=WORDS)

@@ -7,17 +7,23 @@ import pytest
 from tests.clients.client import Language
 from tests.clients.conversation import HISTORY, converse
 from tests.clients.lines import story
-from tests.clients.serving import joined, serving
+from tests.clients.serving import Way, serving
 from tests.hermes.home import Home
 from tests.hermes.script import script
 
 pytestmark = [pytest.mark.clients, pytest.mark.process]
 
 
-async def test_a_whole_conversation_and_a_second_client(language: Language, home: Home) -> None:
+async def test_a_whole_conversation_and_a_second_client(
+    way: tuple[Language, Way], home: Home
+) -> None:
     gate = home.root / "gate"
     held = script("held", ["say", "H0 "], ["file", str(gate)], ["say", "H1"])
-    async with serving(home), joined(language, home) as first, joined(language, home) as second:
+    async with (
+        serving(home) as daemon,
+        daemon.joined(*way) as first,
+        daemon.joined(*way) as second,
+    ):
         session = await converse(first, home)
         await first.tell("prompt", name="held", session=session, text=held)
         await first.sees("H0 ")
