@@ -161,7 +161,8 @@ def test_ci_ends_with_the_test_command_of_the_readme() -> None:
 def test_the_scripts_can_be_run() -> None:
     scripts = [path for path in TREE if path.parts[0] == ".ci"]
 
-    assert {"hermes", "install", "run", "steer", "venv"} == {path.name for path in scripts}
+    names = {"clients", "hermes", "install", "run", "steer", "venv"}
+    assert names == {path.name for path in scripts}
     assert all(os.access(ROOT / path, os.X_OK) for path in scripts)
 
 

@@ -159,6 +159,8 @@ async def command(
             with trio.CancelScope(shield=True, deadline=trio.current_time() + BOUND_S):
                 await process.wait()
             nursery.cancel_scope.cancel()
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                assert pipe is not None
-                await trio.aclose_forcefully(pipe)
+            # Shielded: a Cancelled out of here would take the place of a failed assertion.
+            with trio.CancelScope(shield=True):
+                for pipe in (process.stdin, process.stdout, process.stderr):
+                    assert pipe is not None
+                    await trio.aclose_forcefully(pipe)

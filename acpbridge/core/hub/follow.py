@@ -13,6 +13,8 @@ ORPHAN = "orphan"
 """The timer of a session that nobody follows who could answer its agent."""
 IDLE = "idle"
 """The timer of a daemon without a client."""
+_OURS = b'{"jsonrpc":"2.0","method":"_acpbridge/'
+"""How the lines of the log begin that are for those alone who asked for events."""
 
 
 # -- who follows ----------------------------------------------------------------------------
@@ -78,7 +80,7 @@ def replayed(hub: Hub, client: Client, replay: Replay) -> list[bytes]:
     """The frames of a replay as this client is to see them."""
     frames = replay.frames
     if not client.wants_events:
-        return [frame.line for frame in frames]
+        return [frame.line for frame in frames if not frame.line.startswith(_OURS)]
     epoch = hub.log.epoch
     return [stamped(frame.line, epoch, frame.seq, frame.trace_id) for frame in frames]
 
