@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from acpbridge.config import Limits
     from acpbridge.core.events import Event
     from acpbridge.shell.notes import Notes, Sink
+    from acpbridge.shell.pace import Reader
     from acpbridge.wire.lines import Oversize
 
 _LAST_WORDS_CHARS_MAX = 200
@@ -67,7 +68,7 @@ class AgentProcess:
         *,
         limits: Limits,
         line_bytes_max: int,
-        client: Outbox,
+        client: Reader,
         stderr: Sink,
         notes: Notes,
         feeder: Feeder,

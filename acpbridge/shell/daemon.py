@@ -17,6 +17,7 @@ from acpbridge.core.events import ClientJoined, ClientLeft
 from acpbridge.shell.daemon_requests import stop_answer, stop_request, too_many, words_of_too_many
 from acpbridge.shell.house import House
 from acpbridge.shell.outbox import Outbox
+from acpbridge.shell.pace import Pace
 from acpbridge.shell.peers import GOING_AWAY, NORMAL, TRY_AGAIN
 from acpbridge.shell.visitor import Visitor
 
@@ -65,6 +66,11 @@ class Daemon(House[StateT], Generic[StateT]):
         )
         self._visitors: dict[int, Visitor] = {}
         """The clients, and those whose goodbye is not finished, by number."""
+        self._reader = Pace(
+            self._visitors,
+            high_bytes=settings.limits.client_bytes_max // 2,
+            wait_max_s=settings.limits.client_wait_max_s,
+        )
         self._last_number = 0
         self._connections = 0
         self._accepting = trio.CancelScope()

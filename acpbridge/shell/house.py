@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from acpbridge.core.events import HubEvent
     from acpbridge.shell.journaling import Journaling
     from acpbridge.shell.notes import Notes, Sink
+    from acpbridge.shell.pace import Reader
     from acpbridge.shell.record import TapeRecorder
 
 StateT = TypeVar("StateT")
@@ -69,6 +70,8 @@ class House(Generic[StateT]):
         self._nursery: trio.Nursery | None = None
         self._processes: set[AgentProcess] = set()
         self._client = client
+        self._reader: Reader = client
+        """For whom the agent is held up."""
         self._is_stop_asked = False
         self._disk: Disk | None = None
         if journaling is not None:
@@ -117,7 +120,7 @@ class House(Generic[StateT]):
             self._argv,
             limits=self._limits,
             line_bytes_max=self._settings.policy.line_bytes_max,
-            client=self._client,
+            client=self._reader,
             stderr=self._stderr,
             notes=self._notes,
             feeder=self._driver,

@@ -39,6 +39,8 @@ class Visitor:
         self._detach = detach
         self.is_slow = False
         """It was over its limit; what waits for it is not written any more."""
+        self.waited_s = 0.0
+        """For how long the agent was held up for it, since it last had nothing to read."""
         self.left_reason = ""
         self.has_left = trio.Event()
         """`ClientLeft` was fed."""

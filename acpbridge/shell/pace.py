@@ -1,0 +1,69 @@
+"""How long the agent waits for those who read it.
+
+An agent that fills a pipe writes two hundred megabytes a second, and no client reads that fast: a
+large history could never be loaded if whoever falls behind were detached at once. So a client may
+hold the agent up, but for `client_wait_max_s` in all until it has caught up: one that stalls costs
+the others that much, once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from acpbridge.shell.visitor import Visitor
+
+
+class Reader(Protocol):
+    """Who reads the agent: one outbox, or many."""
+
+    def has_room(self, high_bytes: int) -> bool:
+        """Whether `room` would return at once."""
+
+    async def room(self, high_bytes: int | None = None) -> None:
+        """Return once more may be read from the agent."""
+
+
+class Pace:
+    """The readers of a daemon; a `Reader` as an outbox is.
+
+    Args:
+        visitors: The clients that are there, by number.
+        high_bytes: A client for which more than this waits is behind.
+        wait_max_s: One that is behind is waited for so long in all, until nothing waits for it.
+    """
+
+    def __init__(
+        self, visitors: Mapping[int, Visitor], *, high_bytes: int, wait_max_s: float
+    ) -> None:
+        self._visitors = visitors
+        self._high_bytes = high_bytes
+        self._wait_max_s = wait_max_s
+
+    def has_room(self, high_bytes: int) -> bool:
+        """As `Reader`; a client's own limit may be lower."""
+        limit_bytes = min(high_bytes, self._high_bytes)
+        return not any(self._is_waited_for(one, limit_bytes) for one in self._visitors.values())
+
+    async def room(self, high_bytes: int | None = None) -> None:
+        """As `Reader`."""
+        limit_bytes = min(high_bytes or self._high_bytes, self._high_bytes)
+        for visitor in list(self._visitors.values()):
+            if not self._is_waited_for(visitor, limit_bytes):
+                continue
+            begin_s = trio.current_time()
+            with trio.move_on_after(self._wait_max_s - visitor.waited_s):
+                await visitor.outbox.room(limit_bytes)
+            visitor.waited_s += trio.current_time() - begin_s
+
+    def _is_waited_for(self, visitor: Visitor, limit_bytes: int) -> bool:
+        waiting_bytes = visitor.outbox.waiting_bytes
+        if visitor.has_left.is_set():
+            return False
+        if not waiting_bytes:
+            visitor.waited_s = 0.0
+        return waiting_bytes >= limit_bytes and visitor.waited_s < self._wait_max_s
