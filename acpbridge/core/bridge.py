@@ -7,7 +7,7 @@ path: a text chunk in a turn where nothing is in doubt is passed on without bein
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import compress, count, islice, repeat
 from typing import assert_never
 
 from acpbridge.core import cancel, client_side, ending, keeping, life, queue, recovery, work
@@ -109,8 +109,9 @@ def _streamed(bridge: Bridge, now_s: float, event: AgentStreamed) -> list[Effect
         session = bridge.fast.get(chunks.session) if event.run == bridge.run else None
         stop = at
         if session is not None:
-            texts = enumerate(islice(chunks.texts, at, None), at)
-            stop = next((place for place, text in texts if text.startswith(heads)), end)
+            # The first text that may be a receipt's, without a loop of ours over each of them.
+            are_heads = map(str.startswith, islice(chunks.texts, at, None), repeat(heads))
+            stop = next(compress(count(at), are_heads), end)
         if session is not None and stop > at:
             assert session.turn is not None
             session.turn.last_work_s = session.shown_s = now_s

@@ -8,7 +8,9 @@ halves gives JSON that differs in that text alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
+from operator import itemgetter
+from typing import TypeGuard
 
 import orjson
 from attrs import frozen
@@ -27,6 +29,7 @@ _NOTIFICATION = Kind.NOTIFICATION
 _TEXT_PATH = ("params", "update", "content", "text")
 
 _ONLY_STRINGS = {str}
+_ONLY_BYTES = {bytes}
 
 LEARN_REST_LINES = 32
 """Chunks that pass unlearned after a search in vain, and after each one once all places are taken:
@@ -161,9 +164,21 @@ def _fits(shape: _Shape, line: bytes) -> bool:
     return line.startswith(shape.prefix) and line.endswith(shape.suffix)
 
 
-def _run(shape: _Shape, items: Sequence[bytes | Oversize], at: int) -> list[bytes]:
+def _are_lines(items: Sequence[bytes | Oversize]) -> TypeGuard[Sequence[bytes]]:
+    return set(map(type, items)) == _ONLY_BYTES
+
+
+def _run(shape: _Shape, items: Sequence[bytes | Oversize], at: int) -> Sequence[bytes]:
     """The lines in a row from this place on that have the shape's halves."""
     prefix, suffix = shape.prefix, shape.suffix
+    if (
+        not at
+        and _are_lines(items)
+        and all(map(bytes.startswith, items, repeat(prefix)))
+        and all(map(bytes.endswith, items, repeat(suffix)))
+    ):
+        # Most reads of a stream bring nothing else, and this costs half as much.
+        return items
     lines: list[bytes] = []
     for line in islice(items, at, None):
         if not isinstance(line, bytes) or not line.startswith(prefix) or not line.endswith(suffix):
@@ -179,11 +194,9 @@ def _texts(shape: _Shape, lines: Sequence[bytes]) -> list[str]:
     string; the line feed between two of them, which JSON forbids in a string, keeps them from being
     one. So where nothing but strings is found, and no more than lines, each line had just one.
     """
-    begin, cut = len(shape.prefix) - 1, len(shape.suffix) - 1
+    cut_out = itemgetter(slice(len(shape.prefix) - 1, 1 - len(shape.suffix)))
     try:
-        found = orjson.loads(
-            b"[%b]" % b"\n,".join([line[begin : len(line) - cut] for line in lines])
-        )
+        found = orjson.loads(b"[%b]" % b"\n,".join(map(cut_out, lines)))
     except orjson.JSONDecodeError:
         return []
     is_exact = len(found) == len(lines) and set(map(type, found)) == _ONLY_STRINGS
