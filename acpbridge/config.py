@@ -91,6 +91,10 @@ class Limits:
     """One that says nothing for this long after a ping is lost: it is detached."""
     close_wait_s: float = 2.0
     """The goodbye of a connection takes at most this long."""
+    spawn_wait_s: float = 10.0
+    """`attach --spawn` waits this long for a daemon that can be used."""
+    stop_wait_s: float = 15.0
+    """`stop` waits this long for the daemon to end."""
 
 
 @frozen

@@ -16,7 +16,7 @@ from acpbridge.cli.diagnose import diagnose
 from acpbridge.cli.prompts import prompts
 from acpbridge.cli.replay import replay
 from acpbridge.cli.run import run
-from acpbridge.cli.serve import attach, serve
+from acpbridge.cli.serve import attach, serve, stop
 from acpbridge.cli.shim import shim
 from acpbridge.cli.status import status
 from acpbridge.errors import AcpBridgeError
@@ -44,6 +44,7 @@ def main() -> None:
 main.add_command(run)
 main.add_command(serve)
 main.add_command(attach)
+main.add_command(stop)
 main.add_command(demo)
 main.add_command(diagnose)
 main.add_command(prompts)

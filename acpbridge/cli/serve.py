@@ -5,12 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from acpbridge.cli.options import ARGUMENTS, bridge_options
 from acpbridge.errors import AcpBridgeError, UsageFault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from acpbridge.config import Settings
 
 _UNIX = click.option(
     "--unix",
@@ -120,25 +125,98 @@ def serve(
 @click.option("--ws", metavar="URL", help="Join by WebSocket, as in ws://127.0.0.1:8137/acp.")
 @_TOKEN_FILE
 @click.option("--observe", is_flag=True, help="Only watch: never prompt, never answer.")
+@click.option("--spawn", is_flag=True, help="Start the daemon of AGENT first if none listens.")
+@click.option(
+    "--idle-exit",
+    "idle_exit_s",
+    type=float,
+    metavar="SECONDS",
+    help="With --spawn: when the daemon ends without client and turn; 0 is never.  [default: 600]",
+)
 @_STATE_DIR
 @_CONFIG
-def attach(config: str | None, *, observe: bool, **options: Any) -> NoReturn:
+@click.argument("agent", nargs=-1, type=click.UNPROCESSED, metavar="[-- AGENT...]")
+def attach(
+    agent: tuple[str, ...], config: str | None, *, observe: bool, spawn: bool, **options: Any
+) -> NoReturn:
     """Join the daemon from stdin and stdout: the agent command of any client.
 
-    Example: acpbridge attach
+    Example: acpbridge attach --spawn -- hermes acp
+
+    With --spawn the daemon is started if it is not there; it lives on when the client ends, and
+    writes daemon.log in the state directory.
     """
     from acpbridge.config import load_settings  # noqa: PLC0415
 
+    if spawn != bool(agent) or (spawn and options["ws"] is not None):
+        hint = "--spawn starts the agent behind --, as in: acpbridge attach --spawn -- hermes acp"
+        raise UsageFault(
+            "spawn_needs_agent", f"{hint}; without it there is no agent, nor with --ws"
+        )
     settings = load_settings(options=options, environ=os.environ, config=config)
     if options["ws"] is not None:
         from acpbridge.shell.attach_ws import attach_websocket  # noqa: PLC0415 - 50 ms more
 
+        limits = settings.limits
         sys.exit(
-            attach_websocket(
-                options["ws"], settings.token_file, observes=observe, limits=settings.limits
-            )
+            attach_websocket(options["ws"], settings.token_file, observes=observe, limits=limits)
         )
     from acpbridge.shell.attach import attach_unix  # noqa: PLC0415
     from acpbridge.shell.unix import socket_path  # noqa: PLC0415
 
-    sys.exit(attach_unix(socket_path(settings), observes=observe))
+    is_told = options["idle_exit_s"] is not None
+    ensure = _ensuring(settings, agent, config, is_told=is_told) if spawn else None
+    sys.exit(attach_unix(socket_path(settings), observes=observe, ensure=ensure))
+
+
+def _ensuring(
+    settings: Settings, agent: tuple[str, ...], config: str | None, *, is_told: bool
+) -> Callable[[], None]:
+    from functools import partial  # noqa: PLC0415
+
+    from acpbridge.shell.spawn import (  # noqa: PLC0415
+        LOG_NAME,
+        SPAWNED_IDLE_EXIT_S,
+        ensure_daemon,
+    )
+    from acpbridge.shell.unix import socket_path, state_folder_of  # noqa: PLC0415
+
+    folder = state_folder_of(settings)
+    idle_exit_s = settings.policy.idle_exit_s
+    if not idle_exit_s and not is_told:
+        idle_exit_s = SPAWNED_IDLE_EXIT_S
+    options = ["--idle-exit", f"{idle_exit_s:g}"]
+    if config is not None:
+        options += ["--config", os.path.abspath(config)]  # noqa: PTH100 - no link is to be resolved
+    if settings.log_file is None:
+        options += ["--log-file", str(folder / LOG_NAME)]
+    return partial(
+        ensure_daemon,
+        socket_path(settings),
+        agent,
+        options,
+        state_dir=folder,
+        wait_s=settings.limits.spawn_wait_s,
+    )
+
+
+@click.command()
+@_UNIX
+@_STATE_DIR
+@_CONFIG
+def stop(config: str | None, **options: Any) -> None:
+    """End the daemon in order, and wait for it.
+
+    Example: acpbridge stop
+
+    The running turn is ended as the end of a run would end it. Exit code 0: it has ended; 5: no
+    daemon listens, or it does not end.
+    """
+    from acpbridge.config import load_settings  # noqa: PLC0415
+    from acpbridge.shell.stop import stop_daemon  # noqa: PLC0415
+    from acpbridge.shell.unix import socket_path  # noqa: PLC0415
+
+    settings = load_settings(options=options, environ=os.environ, config=config)
+    said = stop_daemon(socket_path(settings), wait_s=settings.limits.stop_wait_s)
+    clients = f"{said.clients} client{'' if said.clients == 1 else 's'}"
+    click.echo(f"stopped the daemon, process {said.pid}, which had {clients}")

@@ -17,13 +17,15 @@ from acpbridge.shell.observing import Observing
 from acpbridge.shell.stdio import check_stdio, own_stdio, read, receive_ready
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from trio.abc import ReceiveStream, SendStream
 
 _LAST_ANSWERS_S = 0.4
 """After the client's end, what the daemon still sends is passed on for this long."""
-_GONE = "the daemon has ended"
+_KEPT_BYTES_MAX = 1024 * 1024
+"""What a client has said before the daemon said anything is kept up to this size."""
 
 
 class Line(Protocol):
@@ -66,19 +68,36 @@ class UnixLine:
         await self._stream.send_eof()
 
 
-def attach_unix(path: Path, *, observes: bool) -> int:
+def attach_unix(path: Path, *, observes: bool, ensure: Callable[[], None] | None = None) -> int:
     """Be a client's agent command until it closes stdin; returns the exit code.
+
+    Args:
+        path: The daemon's socket.
+        observes: The client only watches.
+        ensure: Sees to it that a daemon listens. One that was about to end when we came, and
+            has said nothing, is not the one: then it is called once more.
 
     Raises:
         DaemonFault: No daemon listens, or it went away.
     """
     check_stdio()
-    return trio.run(_attach_unix, path, observes)
+    pump = Pump(observes=observes)
+    if ensure is not None:
+        ensure()
+        if trio.run(_attach_unix, path, pump):
+            return 0
+        if pump.is_unheard:
+            ensure()
+        else:
+            raise gone("")
+    if trio.run(_attach_unix, path, pump):
+        return 0
+    raise gone("")
 
 
-async def _attach_unix(path: Path, observes: bool) -> int:
+async def _attach_unix(path: Path, pump: Pump) -> bool:
     async with await dial(path) as stream:
-        return await join(UnixLine(stream), observes=observes)
+        return await join(UnixLine(stream), pump)
 
 
 async def dial(path: Path) -> trio.SocketStream:
@@ -100,14 +119,20 @@ async def dial(path: Path) -> trio.SocketStream:
     return trio.SocketStream(connection)
 
 
-async def join(line: Line, *, observes: bool) -> int:
-    """Join our stdin and stdout to it; a stop signal is the client's end. Returns the exit code.
+def gone(goodbye: str) -> DaemonFault:
+    """The fault that tells of a daemon that went away, with its last words."""
+    said = f": {goodbye}" if goodbye else ""
+    hint = f"the daemon has ended{said}; start it again, and load the session to go on"
+    return DaemonFault("daemon_gone", hint)
 
-    Raises:
-        DaemonFault: The daemon went away before the client did.
+
+async def join(line: Line, pump: Pump) -> bool:
+    """Join our stdin and stdout to it; a stop signal is the client's end.
+
+    Returns:
+        Whether the client was the first to go.
     """
     with own_stdio() as (stdin, stdout):
-        pump = Pump(line, observes=observes)
         async with trio.open_nursery() as nursery:
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
 
@@ -116,27 +141,32 @@ async def join(line: Line, *, observes: bool) -> int:
                         await pump.leave()
 
                 nursery.start_soon(watch)
-                await pump.run(stdin, stdout)
+                await pump.run(line, stdin, stdout)
                 nursery.cancel_scope.cancel()
-    if not pump.has_left:
-        said = f": {line.goodbye}" if line.goodbye else ""
-        hint = f"{_GONE}{said}; start it again, and load the session to go on"
-        raise DaemonFault("daemon_gone", hint)
-    return 0
+    return pump.has_left
 
 
 class Pump:
     """Bytes both ways between a client and a daemon."""
 
-    def __init__(self, line: Line, *, observes: bool) -> None:
-        self._line = line
+    def __init__(self, *, observes: bool) -> None:
+        self._line: Line | None = None
         self._observing = Observing() if observes else None
         self._scope = trio.CancelScope()
+        self._sent: bytes | None = b""
+        """What was sent while nothing has come back; None when something has."""
         self.has_left = False
         """The client was the first to go."""
 
-    async def run(self, stdin: ReceiveStream, stdout: SendStream) -> None:
+    @property
+    def is_unheard(self) -> bool:
+        """No daemon has said a word, and what the client has said can be said again."""
+        return self._sent is not None
+
+    async def run(self, line: Line, stdin: ReceiveStream, stdout: SendStream) -> None:
         """Move them until the client has left and had its last answers, or the daemon is gone."""
+        self._line = line
+        self._scope = trio.CancelScope()
         with self._scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._to_daemon, stdin)
@@ -149,23 +179,34 @@ class Pump:
             return
         self.has_left = True
         self._scope.deadline = trio.current_time() + _LAST_ANSWERS_S
+        assert self._line is not None
         try:
             await self._line.send_eof()
         except trio.BrokenResourceError:
             self._scope.cancel()
 
     async def _to_daemon(self, stdin: ReceiveStream) -> None:
-        observing = self._observing
-        while data := await read(stdin):
-            try:
-                await self._line.send_all(data if observing is None else observing.feed(data))
-            except trio.BrokenResourceError:
-                # Whoever reads from it sees that too, and tells.
-                return
+        assert self._line is not None
+        line, observing = self._line, self._observing
+        try:
+            if self._sent:
+                await line.send_all(self._sent)
+            while data := await read(stdin):
+                if observing is not None:
+                    data = observing.feed(data)
+                if self._sent is not None:
+                    kept = self._sent + data
+                    self._sent = kept if len(kept) <= _KEPT_BYTES_MAX else None
+                await line.send_all(data)
+        except trio.BrokenResourceError:
+            # Whoever reads from it sees that too, and tells.
+            return
         await self.leave()
 
     async def _to_client(self, stdout: SendStream) -> None:
+        assert self._line is not None
         while data := await self._line.receive():
+            self._sent = None
             try:
                 await stdout.send_all(data)
             except trio.BrokenResourceError:

@@ -21,7 +21,7 @@ from trio_websocket import (
 
 from acpbridge.core.replies import refusal
 from acpbridge.errors import DaemonFault, UsageFault
-from acpbridge.shell.attach import join
+from acpbridge.shell.attach import Pump, gone, join
 from acpbridge.shell.door import read_token
 from acpbridge.shell.stdio import READ_BYTES, check_stdio
 from acpbridge.wire.ids import salvage_id
@@ -134,10 +134,11 @@ def _is_loopback(host: str) -> bool:
 async def _attach(url: str, token: bytes, observes: bool, limits: Limits) -> int:
     async with _opened(url, token, limits) as websocket:
         line = WebSocketLine(websocket, limits.message_bytes_max)
-        code = await join(line, observes=observes)
-        with trio.move_on_after(_GOODBYE_S):
-            await websocket.aclose()
-        return code
+        if await join(line, Pump(observes=observes)):
+            with trio.move_on_after(_GOODBYE_S):
+                await websocket.aclose()
+            return 0
+        raise gone(line.goodbye)
 
 
 @asynccontextmanager

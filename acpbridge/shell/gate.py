@@ -28,8 +28,10 @@ from acpbridge.shell.websocket import WebSocket, WebSocketLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from acpbridge.config import Limits, Settings
+    from acpbridge.shell.daemon import Greet
     from acpbridge.shell.door import Bind
     from acpbridge.shell.notes import Notes
 
@@ -57,41 +59,51 @@ class Gate:
         address: str,
         rules: DoorRules,
         limits: WebSocketLimits,
-        *,
-        metrics: Callable[[], str],
-        notes: Notes,
     ) -> None:
         self.listeners = listeners
         self.address = address
         """`HOST:PORT` as it is listened on."""
         self._rules = rules
         self._limits = limits
-        self._metrics = metrics
-        self._notes = notes
+
+    def greeting(self, metrics: Callable[[], str], notes: Notes) -> Greet:
+        """What greets its connections.
+
+        Args:
+            metrics: Makes the page.
+            notes: Where refusals are told.
+        """
+
+        def greet(
+            stream: trio.SocketStream,
+        ) -> AbstractAsyncContextManager[WebSocketPeer | None]:
+            return self._greeted(stream, metrics, notes)
+
+        return greet
 
     @asynccontextmanager
-    async def greet(self, stream: trio.SocketStream) -> AsyncIterator[WebSocketPeer | None]:
+    async def _greeted(
+        self, stream: trio.SocketStream, metrics: Callable[[], str], notes: Notes
+    ) -> AsyncIterator[WebSocketPeer | None]:
         """Answer what is no client, and close it; make a peer of what is one."""
         fd = stream.socket.fileno()
         request = await read_request(stream, self._limits)
         outcome: WebSocket | Refused | None
         if isinstance(request, Request):
-            outcome = await self._outcome(stream, request)
+            outcome = await self._outcome(stream, request, metrics)
         else:
             outcome = request
             if request is not None:
                 await refuse(stream, request, self._limits)
         if isinstance(outcome, Refused):
-            self._notes.note(
-                "request_refused", "warning", status=outcome.status, reason=outcome.reason
-            )
+            notes.note("request_refused", "warning", status=outcome.status, reason=outcome.reason)
         try:
             yield WebSocketPeer(outcome, fd) if isinstance(outcome, WebSocket) else None
         finally:
             await trio.aclose_forcefully(stream)
 
     async def _outcome(
-        self, stream: trio.SocketStream, request: Request
+        self, stream: trio.SocketStream, request: Request, metrics: Callable[[], str]
     ) -> WebSocket | Refused | None:
         path = request.target.partition(b"?")[0]
         if path not in {HEALTH, METRICS}:
@@ -110,19 +122,12 @@ class Gate:
         elif path == HEALTH:
             await answer(stream, 200, b"ok\n", self._limits)
         else:
-            body = self._metrics().encode()
+            body = metrics().encode()
             await answer(stream, 200, body, self._limits, content_type=CONTENT_TYPE)
         return refused
 
 
-async def open_gate(
-    settings: Settings,
-    *,
-    origins: Sequence[str],
-    hosts: Sequence[str],
-    metrics: Callable[[], str],
-    notes: Notes,
-) -> Gate:
+async def open_gate(settings: Settings, *, origins: Sequence[str], hosts: Sequence[str]) -> Gate:
     """Listen where `ws` says.
 
     Raises:
@@ -142,14 +147,7 @@ async def open_gate(
         own_hosts(type(bind)(bind.host, port), hosts),
         frozenset(origin.lower().encode() for origin in origins),
     )
-    return Gate(
-        listeners,
-        f"{host}:{port}",
-        rules,
-        limits_of(settings.limits),
-        metrics=metrics,
-        notes=notes,
-    )
+    return Gate(listeners, f"{host}:{port}", rules, limits_of(settings.limits))
 
 
 async def _listening(bind: Bind) -> list[trio.SocketListener]:

@@ -18,6 +18,9 @@ READY = "ready"
 TAKEN = "taken"
 """Another process owns the path."""
 
+OWNED = "socket_in_use"
+"""The code of the fault that means it."""
+
 _FAULT = "fault"
 
 
@@ -30,6 +33,9 @@ class Ready:
 
     def __init__(self, fd: int | None) -> None:
         self._fd = fd
+        if fd is not None:
+            # The agent is no concern of who waits.
+            os.set_inheritable(fd, False)
 
     def say(self, word: str) -> None:
         """Say it, if nothing was said before, and let go of the pipe."""
@@ -43,6 +49,9 @@ class Ready:
 
     def say_fault(self, fault: AcpBridgeError) -> None:
         """Say why there will be no daemon."""
+        if fault.code == OWNED:
+            self.say(TAKEN)
+            return
         hint = fault.hint.replace("\n", "; ")
         self.say(f"{_FAULT} {fault.exit_code} {fault.code} {hint}")
 

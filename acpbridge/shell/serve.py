@@ -17,6 +17,7 @@ from acpbridge.shell.driver import Core
 from acpbridge.shell.metrics import Family, page
 from acpbridge.shell.peers import UnixPeer
 from acpbridge.shell.ready import READY
+from acpbridge.shell.spawn import agent_digest
 from acpbridge.shell.surroundings import journaling_of, state_folder, surroundings
 from acpbridge.shell.unix import ends, listen, socket_path
 
@@ -63,17 +64,17 @@ async def _serve(
     door: WebDoor,
     ready: Ready,
 ) -> int:
-    path = socket_path(settings)
-    async with surroundings(settings) as around:
-        unix = listen(path)
-        with closing(unix):
-            daemon = Daemon(settings, argv, core, around=around, journaling=journaling)
+    # Whatever can be refused is, before there is a task: a fault then reaches the command line.
+    with closing(listen(socket_path(settings))) as unix:
+        unix.say(agent_digest(argv))
+        gate = None if settings.ws is None else await _open_gate(settings, door)
+        words = f"listening unix={unix.path}" + (f" ws={gate.address}" if gate else "")
+        async with surroundings(settings) as around:
+            notes = around.notes
             listeners: list[tuple[Listener, Greet]] = [(unix, _greet_unix(settings))]
-            words = f"listening unix={path}"
-            if settings.ws is not None:
-                gate = await _open_gate(settings, door, core.bridge, around.notes)
-                listeners += [(listener, gate.greet) for listener in gate.listeners]
-                words += f" ws={gate.address}"
+            if gate is not None:
+                greet = gate.greeting(lambda: page(_families(core.bridge, notes)), notes)
+                listeners += [(listener, greet) for listener in gate.listeners]
 
             def tell(start_fault: str) -> None:
                 if start_fault:
@@ -83,20 +84,15 @@ async def _serve(
                     around.stderr.put_line(words)
                     ready.say(READY)
 
+            daemon = Daemon(settings, argv, core, around=around, journaling=journaling)
             return await daemon.serve(listeners, tell)
 
 
-async def _open_gate(settings: Settings, door: WebDoor, state: hub.Hub, notes: Notes) -> Gate:
+async def _open_gate(settings: Settings, door: WebDoor) -> Gate:
     # h11 and wsproto, which the unix socket does not need, cost a start some 30 ms.
     from acpbridge.shell.gate import open_gate  # noqa: PLC0415
 
-    return await open_gate(
-        settings,
-        origins=door.origins,
-        hosts=door.hosts,
-        metrics=lambda: page(_families(state, notes)),
-        notes=notes,
-    )
+    return await open_gate(settings, origins=door.origins, hosts=door.hosts)
 
 
 def _families(state: hub.Hub, notes: Notes) -> list[Family]:

@@ -60,13 +60,18 @@ class AlreadyOwnedFault(UsageFault):
     """Another process owns the path; whoever loses the race connects to it instead."""
 
 
-def socket_path(settings: Settings) -> Path:
-    """Where the daemon of these settings listens, absolute; the directory need not exist yet."""
-    if settings.unix is not None:
-        return Path.cwd() / settings.unix
+def state_folder_of(settings: Settings) -> Path:
+    """The state directory, absolute; it need not exist yet."""
     from acpbridge.store.state_dir import usual_state_dir  # noqa: PLC0415 - most are told a place
 
-    return Path.cwd() / (settings.state_dir or usual_state_dir()) / SOCKET_NAME
+    return Path.cwd() / (settings.state_dir or usual_state_dir())
+
+
+def socket_path(settings: Settings) -> Path:
+    """Where the daemon of these settings listens, absolute."""
+    if settings.unix is not None:
+        return Path.cwd() / settings.unix
+    return state_folder_of(settings) / SOCKET_NAME
 
 
 def probe(path: Path) -> Presence:
@@ -95,9 +100,18 @@ def probe(path: Path) -> Presence:
 
 def peer_uid(connection: socket.socket | trio.socket.SocketType) -> int:
     """The user who connected, or who listens, as the kernel saw it at that time."""
+    return _credentials(connection)[1]
+
+
+def peer_pid(connection: socket.socket | trio.socket.SocketType) -> int:
+    """The process that connected, or that listens; its number may be another's by now."""
+    return _credentials(connection)[0]
+
+
+def _credentials(connection: socket.socket | trio.socket.SocketType) -> tuple[int, int]:
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, _ = _CREDENTIALS.unpack(found)
-    return int(uid)
+    pid, uid, _ = _CREDENTIALS.unpack(found)
+    return int(pid), int(uid)
 
 
 class UnixListener(trio.abc.Listener[trio.SocketStream]):
@@ -132,6 +146,11 @@ class UnixListener(trio.abc.Listener[trio.SocketStream]):
             self.refused_peers += 1
             connection.close()
 
+    def say(self, words: str) -> None:
+        """Write something for whoever finds the path owned: see `owner_words`."""
+        os.ftruncate(self._lock_fd, 0)
+        os.pwrite(self._lock_fd, words.encode(), 0)
+
     def close(self) -> None:
         """Unlink the socket if it is still the one made here, stop listening, free the path."""
         if self._lock_fd < 0:
@@ -147,6 +166,14 @@ class UnixListener(trio.abc.Listener[trio.SocketStream]):
         """As `close`."""
         self.close()
         await trio.lowlevel.checkpoint()
+
+
+def owner_words(path: Path) -> str:
+    """What the owner of this path, or the last one, has said; empty where it said nothing."""
+    try:
+        return _lock_of(path).read_text("utf-8")
+    except (OSError, ValueError):
+        return ""
 
 
 def listen(path: Path) -> UnixListener:
@@ -166,7 +193,7 @@ def listen(path: Path) -> UnixListener:
     try:
         with ExitStack() as undo:
             _own_directory(path.parent)
-            lock_fd = _own_lock(path.with_name(f"{path.name}.lock"))
+            lock_fd = _own_lock(_lock_of(path))
             undo.callback(os.close, lock_fd)
             presence = probe(path)
             if presence is Presence.LIVE:
@@ -199,6 +226,10 @@ def _check_path(path: Path) -> None:
 
 def _private(path: Path) -> Path:
     return path.with_name(f".{path.name}")
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
 
 
 def _own_directory(directory: Path) -> None:

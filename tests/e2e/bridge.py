@@ -34,6 +34,7 @@ class BridgeProcess:
         self._last_id = 0
         self.frames: list[Frame] = []
         self.stderr = b""
+        self.text = ""
         self._said = trio.lowlevel.ParkingLot()
 
     async def drain_stderr(self) -> None:
@@ -82,6 +83,12 @@ class BridgeProcess:
             *lines, rest = b"".join(self._parts).split(b"\n")
             self._parts = [rest]
             self.frames.extend(json.loads(line) for line in lines)
+        return bool(data)
+
+    async def read_text(self) -> bool:
+        """The same for a command whose stdout is for people."""
+        data = await self._stdout.receive_some(1 << 16)
+        self.text += data.decode()
         return bool(data)
 
     async def begin(self) -> Frame:
