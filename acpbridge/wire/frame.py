@@ -158,13 +158,15 @@ def _ambiguity(line: bytes, body: dict[str, Any]) -> str:
 
     Names are compared decoded: one written with an escape is a double too.
     """
-    if len(line) > NESTING_MAX and depth_exceeds(line, NESTING_MAX):
-        return too_deep(NESTING_MAX)
-    params = body.get("params")
-    names = len(body) + len(params) if isinstance(params, dict) else len(body)
-    if line.count(b":") == names:
-        # Each member has a colon: there is none beside those that the parser has kept.
-        return ""
+    if len(line) > NESTING_MAX:
+        if depth_exceeds(line, NESTING_MAX):
+            return too_deep(NESTING_MAX)
+    else:
+        params = body.get("params")
+        names = len(body) + len(params) if isinstance(params, dict) else len(body)
+        if line.count(b":") == names:
+            # Each member has a colon: there is none beside those that the parser has kept.
+            return ""
     # A name can be doubled only where its bytes are, or where an escape may spell it; a walk
     # over all members costs ten times as much as these searches.
     count = line.count
