@@ -30,6 +30,10 @@ def cancel_session(bridge: Bridge, session: Session, frame: Frame | None) -> Non
     Without a frame the session ends, or its clients have left it: then everybody's.
     """
     drop_queue(bridge, session, None if frame is None else bridge.speaker)
+    if frame is not None and _is_anothers_yet(session, bridge.speaker):
+        # It has not begun: what another client has asked for is no turn that runs.
+        bridge.note("cancel_swallowed", session=session.id, phase="sending")
+        return
     session.cancel_line = identity.toward_agent(session, frame) if frame else _cancel_line(session)
     bridge.fire(session, Trigger.CANCEL)
     if session.queue:
@@ -54,6 +58,12 @@ def drop_queue(bridge: Bridge, session: Session, client: int | None = None) -> N
     if session.first_prompt() is None:
         bridge.disarm("busy", session)
         bridge.disarm("notice", session)
+
+
+def _is_anothers_yet(session: Session, client: int) -> bool:
+    """Whether the prompt that is to run next is another's and has not gone to the agent."""
+    owner = session.owner()
+    return owner is not None and owner.stage is Stage.SENDING and not _is_of(owner, client)
 
 
 def _is_of(prompt: Prompt, client: int | None) -> bool:

@@ -39,6 +39,7 @@ __all__ = [
     "AgentState",
     "Bridge",
     "Cause",
+    "Ended",
     "Handler",
     "Kept",
     "Pending",
@@ -64,6 +65,18 @@ class Pending:
     """The client's frame, or None for a request of the bridge's own."""
     own: Callable[[Bridge, Frame | None], None] | None = None
     """What to do with the answer to a request of the bridge's own; None when it never came."""
+
+
+@define(eq=False)
+class Ended:
+    """A prompt whose response is on its way to the client."""
+
+    session: Session
+    prompt: Prompt
+    completion: str
+    """How its end was known (R8)."""
+    ids: tuple[RpcId, ...]
+    """The wire ids of all requests that get this response."""
 
 
 class AgentState(Enum):
@@ -101,8 +114,8 @@ class Bridge:
     now: float = 0.0
     speaker: int = 0
     """Whose frame is taken in now: a client's number in the daemon, 0 where there is only one."""
-    unheard: set[int] = field(factory=set)
-    """Clients of the daemon that have left and were owed answers: nobody reads those."""
+    unheard: set[RpcId] = field(factory=set)
+    """Open requests, by wire id, whose clients have left the daemon: nobody reads the answers."""
     out: list[Effect] = field(factory=list)
     run: int = 1
     resting: bool = False
@@ -136,8 +149,8 @@ class Bridge:
     more than one only where the client reuses an id that is still open (R26)."""
     client_ids: dict[RpcId, RpcId] = field(factory=dict)
     """The client's id of each open wire id."""
-    ended: dict[RpcId, tuple[Session, Prompt, str]] = field(factory=dict)
-    """Prompts, by wire id, whose response is on its way to the client, and how they ended."""
+    ended: dict[RpcId, Ended] = field(factory=dict)
+    """Prompts, by wire id, whose response is on its way to the client."""
     turns: int = 0
     """Turns that the journal was told of."""
     early: dict[RpcId, bytes] = field(factory=dict)

@@ -11,7 +11,7 @@ from collections import deque
 from attrs import evolve
 
 from acpbridge.core import identity, replies
-from acpbridge.core.model import Bridge, Prompt, Session, Stage
+from acpbridge.core.model import Bridge, Ended, Prompt, Session, Stage
 from acpbridge.core.outgoing import release_behind
 from acpbridge.wire import acp, scan, splice
 from acpbridge.wire.frame import Frame, Kind, RpcId
@@ -242,7 +242,8 @@ def _end(bridge: Bridge, session: Session, prompt: Prompt, completion: str) -> N
         session.at_agent.remove(prompt)
         # What waited behind it came before whatever is written next (I5).
         release_behind(bridge)
-    bridge.ended[prompt.wire_id] = (session, prompt, completion)
+    ids = (prompt.wire_id, *prompt.followers)
+    bridge.ended[prompt.wire_id] = Ended(session, prompt, completion, ids)
     bridge.note("prompt_answered", "debug", session=session.id, prompt=prompt.number)
 
 
@@ -296,11 +297,9 @@ def _answered(bridge: Bridge, wire_id: RpcId) -> None:
     A client that has closed its end may not read any more: what settled is kept as a result.
     """
     ended = bridge.ended.pop(wire_id, None)
-    if ended is None or bridge.client_gone:
+    if ended is None or bridge.client_gone or bridge.unheard.issuperset(ended.ids):
         return
-    session, prompt, completion = ended
-    if prompt.client not in bridge.unheard:
-        bridge.persist(prompt, session, "answered", completion=completion)
+    bridge.persist(ended.prompt, ended.session, "answered", completion=ended.completion)
 
 
 def take_id(bridge: Bridge, id_: RpcId) -> RpcId:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from acpbridge.core.effects import ArmTimer, DisarmTimer
 from acpbridge.core.events import Event, SessionAbandoned, StopAsked, TimerKey
-from acpbridge.core.hub import follow
+from acpbridge.core.hub import follow, outward
 from acpbridge.core.hub.state import Client, Hub
-from acpbridge.wire import acp
 
 
 def joined(hub: Hub, number: int) -> None:
@@ -21,13 +20,12 @@ def left(hub: Hub, number: int) -> None:
     if hub.clients.pop(number, None) is None:
         return
     hub.late = [waiting for waiting in hub.late if waiting[0] != number]
-    owed = (one.method == acp.SESSION_PROMPT for one in hub.routes.values() if one.client == number)
-    if any(owed):
-        hub.bridge.unheard.add(number)
+    hub.bridge.unheard |= {id_ for id_, one in hub.routes.items() if one.client == number}
     for conversation in list(hub.conversations.values()):
         # The first of them is at the agent; its answer will come.
         conversation.loads[1:] = [one for one in conversation.loads[1:] if one[0] != number]
         follow.unfollow(hub, number, conversation)
+    outward.unshow(hub, number)
     watch_idle(hub)
 
 
@@ -54,10 +52,9 @@ def timer_fired(hub: Hub, key: TimerKey) -> Event | None:
 def _abandoned(hub: Hub, session_id: str) -> Event | None:
     """The grace is over and nobody who could answer has come back."""
     conversation = hub.conversations.get(session_id)
-    session = hub.bridge.sessions.get(session_id)
-    if conversation is None or hub.participants(conversation):
+    if conversation is None or not conversation.is_orphaned:
         return None
-    if session is None or not follow.is_busy(session):
+    if not follow.is_waiting(hub, conversation):
         conversation.is_orphaned = False
         return None
     return SessionAbandoned(session_id, cancels=hub.bridge.policy.orphan == "cancel")

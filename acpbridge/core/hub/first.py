@@ -9,12 +9,16 @@ from acpbridge.core.events import ClientSent, Event
 from acpbridge.core.hub.routes import forward, renamed
 from acpbridge.core.hub.state import Client, Hub, Route
 from acpbridge.wire import acp, codec, scan
-from acpbridge.wire.frame import Frame, Kind
+from acpbridge.wire.frame import Frame, Kind, RpcId
 
 
 def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     """Take in a client's initialize: it goes to the agent, waits for another's, or is answered."""
     frame = event.frame
+    if client.is_initialized and hub.is_shared:
+        # Said twice: what it follows goes on as it was asked for the first time.
+        _answer(hub, client, frame)
+        return []
     capabilities = frame.params.get("clientCapabilities")
     client.capabilities = capabilities if isinstance(capabilities, dict) else {}
     said = _member(client.capabilities, "_meta", "acpbridge")
@@ -29,7 +33,7 @@ def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     elif client.observes:
         # The agent is not to take an observer's capabilities for those of all.
         result = {"protocolVersion": acp.PROTOCOL_VERSION, "agentCapabilities": {}}
-        _give(hub, client, codec.result(frame.id, result), [])
+        _give(hub, client, frame.id, codec.result(frame.id, result), [])
     elif hub.first is None:
         hub.first = client
         return [forward(hub, client, frame)]
@@ -43,8 +47,7 @@ def initialized(hub: Hub, route: Route, frame: Frame) -> None:
     client = hub.clients.get(route.client)
     if frame.kind is Kind.ERROR:
         hub.first = None
-        if client is not None:
-            hub.send((client.number,), renamed(frame.raw, route))
+        hub.answer(route.client, route.id, renamed(frame.raw, route), frame.id)
         late, hub.late = hub.late, []
         for number, waiting in late:
             other = hub.clients.get(number)
@@ -55,7 +58,7 @@ def initialized(hub: Hub, route: Route, frame: Frame) -> None:
     assert span is not None
     hub.initialized = frame.raw[span[0] : span[1]]
     if client is not None:
-        _give(hub, client, renamed(frame.raw, route), [])
+        _give(hub, client, route.id, renamed(frame.raw, route), [], frame.id)
     late, hub.late = hub.late, []
     for number, waiting in late:
         other = hub.clients.get(number)
@@ -69,16 +72,20 @@ def _answer(hub: Hub, client: Client, frame: Frame) -> None:
     differs = sorted(_flags(first) ^ _flags(client.capabilities))
     if differs:
         hub.note("capabilities_differ", "warning", client=client.number, differs=differs)
-    _give(hub, client, codec.result(frame.id, codec.verbatim(hub.initialized)), differs)
+    line = codec.result(frame.id, codec.verbatim(hub.initialized or b"{}"))
+    _give(hub, client, frame.id, line, differs)
 
 
-def _give(hub: Hub, client: Client, line: bytes, differs: list[str]) -> None:
+def _give(
+    hub: Hub, client: Client, id_: RpcId, line: bytes, differs: list[str], own: RpcId | None = None
+) -> None:
     """Say the result, and with it what the bridge has to say to this client."""
     client.is_initialized = True
     said: dict[str, Any] = {"epoch": hub.log.epoch} if client.wants_events else {}
     if differs and not client.observes:
         said["capabilitiesDiffer"] = differs
-    hub.send((client.number,), replies.marked(line, "result", said) if said else line)
+    line = replies.marked(line, "result", said) if said else line
+    hub.answer(client.number, id_, line, own)
 
 
 def _member(holder: Any, *path: str) -> Any:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from acpbridge.core import replies
 from acpbridge.core.effects import ArmTimer, DisarmTimer
-from acpbridge.core.hub.state import Client, Conversation, Hub
+from acpbridge.core.hub.state import Ask, Client, Conversation, Hub
 from acpbridge.core.model import Phase, Session
+from acpbridge.core.requests import ASKS
 from acpbridge.core.ring import stamped
 from acpbridge.core.ring_entries import Replay
+from acpbridge.wire import codec
 
 ORPHAN = "orphan"
 """The timer of a session that nobody follows who could answer its agent."""
 IDLE = "idle"
 """The timer of a daemon without a client."""
-_OURS = b'{"jsonrpc":"2.0","method":"_acpbridge/'
-"""How the lines of the log begin that are for those alone who asked for events."""
+TURN_ENDED = "_acpbridge/turn_ended"
+"""Tells those who follow a session of the end of a turn whose prompt was another's."""
+_TURN_ENDED = codec.notification(TURN_ENDED, {})[: -len(b"{}}")]
+"""How such a line begins: only clients that have asked for events get it."""
 
 
 # -- who follows ----------------------------------------------------------------------------
@@ -26,12 +30,14 @@ def follow(hub: Hub, client: Client, conversation: Conversation) -> None:
             conversation.eventful += (number,)
         else:
             conversation.plain += (number,)
-    if not client.observes and conversation.is_orphaned:
+    if client.observes:
+        return
+    session = hub.bridge.sessions.get(conversation.id)
+    if session is not None:
+        session.is_abandoned = False
+    if conversation.is_orphaned:
         conversation.is_orphaned = False
         hub.out.append(DisarmTimer((ORPHAN, conversation.id)))
-        session = hub.bridge.sessions.get(conversation.id)
-        if session is not None:
-            session.is_abandoned = False
 
 
 def unfollow(hub: Hub, number: int, conversation: Conversation) -> None:
@@ -44,13 +50,13 @@ def unfollow(hub: Hub, number: int, conversation: Conversation) -> None:
     conversation.eventful = tuple(one for one in conversation.eventful if one != number)
     others = hub.participants(conversation)
     for ask in hub.asks.values():
-        if ask.session != conversation.id or number not in ask.shown:
+        if ask.session != conversation.id or number not in ask.seen:
             continue
+        ask.seen.discard(number)
         ask.shown.discard(number)
         if others and not ask.shown:
             # It was the turn's owner's to do; somebody else has to, now.
-            hub.send(others[:1], ask.frame.raw)
-            ask.shown.add(others[0])
+            show(hub, hub.clients[others[0]], conversation, ask)
     watch(hub, conversation)
 
 
@@ -58,10 +64,17 @@ def watch(hub: Hub, conversation: Conversation) -> None:
     """Where nobody is left who could answer, and something is open, the grace begins."""
     if conversation.is_orphaned or hub.participants(conversation) or not hub.is_shared:
         return
-    session = hub.bridge.sessions.get(conversation.id)
-    if session is not None and is_busy(session):
+    if is_waiting(hub, conversation):
         conversation.is_orphaned = True
         hub.out.append(ArmTimer((ORPHAN, conversation.id), hub.bridge.policy.grace_s))
+
+
+def is_waiting(hub: Hub, conversation: Conversation) -> bool:
+    """Whether something of it goes on: a turn, a message, or a question of its agent."""
+    session = hub.bridge.sessions.get(conversation.id)
+    if session is None:
+        return False
+    return is_busy(session) or any(ask.session == conversation.id for ask in hub.asks.values())
 
 
 def is_busy(session: Session) -> bool:
@@ -80,7 +93,7 @@ def replayed(hub: Hub, client: Client, replay: Replay) -> list[bytes]:
     """The frames of a replay as this client is to see them."""
     frames = replay.frames
     if not client.wants_events:
-        return [frame.line for frame in frames if not frame.line.startswith(_OURS)]
+        return [frame.line for frame in frames if not frame.line.startswith(_TURN_ENDED)]
     epoch = hub.log.epoch
     return [stamped(frame.line, epoch, frame.seq, frame.trace_id) for frame in frames]
 
@@ -102,15 +115,23 @@ def show_asks(hub: Hub, client: Client, conversation: Conversation) -> None:
         if request is None or request.settled or request.withdrawn:
             # Its end was told to nobody, because this client profile is told of none.
             del hub.asks[id_]
-        elif client.number not in ask.shown:
-            hub.send((client.number,), ask_line(hub, client, conversation, ask.frame.raw))
-            if not client.observes:
-                ask.shown.add(client.number)
+        elif client.number not in ask.seen and _concerns(client, ask):
+            show(hub, client, conversation, ask)
 
 
-def ask_line(hub: Hub, client: Client, conversation: Conversation, line: bytes) -> bytes:
-    """A request of the agent as this client is to see it: where the log stands is said with it."""
-    if not client.wants_events:
-        return line
-    seq = latest_seq(hub, conversation)
-    return stamped(line, hub.log.epoch, seq, conversation.trace)
+def _concerns(client: Client, ask: Ask) -> bool:
+    """What a person decides concerns all; what a client has to do, one, and no observer."""
+    return ask.frame.method in ASKS or not (client.observes or ask.shown)
+
+
+def show(hub: Hub, client: Client, conversation: Conversation, ask: Ask) -> None:
+    """Show a request of the agent to a client; where the log stands is said with it."""
+    line = ask.frame.raw
+    if client.wants_events:
+        hub.trace(conversation)
+        seq = latest_seq(hub, conversation)
+        line = stamped(line, hub.log.epoch, seq, conversation.trace)
+    hub.send((client.number,), line)
+    ask.seen.add(client.number)
+    if not client.observes:
+        ask.shown.add(client.number)

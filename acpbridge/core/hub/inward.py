@@ -13,7 +13,7 @@ from acpbridge.core.hub.state import Client, Hub
 from acpbridge.core.requests import LOADS
 from acpbridge.wire import acp, scan, splice
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
-from acpbridge.wire.ids import salvage
+from acpbridge.wire.ids import ANSWERS, salvage
 
 STRAYS_MAX = 256
 """Refused lines whose answer the bridge may still owe under the client's own id."""
@@ -35,7 +35,7 @@ def sent(hub: Hub, event: ClientSent) -> list[Event]:
     client = hub.clients.get(event.client)
     if client is None:
         return []
-    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+    if frame.kind in ANSWERS:
         return _answer(hub, client, event)
     if frame.method == acp.INITIALIZE and frame.kind is Kind.REQUEST:
         return first.initialize(hub, client, event)
@@ -54,14 +54,15 @@ def _request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
         return []
     if client.observes and frame.method not in _OBSERVED:
         text = f"An observer prompts and changes nothing; {frame.method} was not sent."
-        hub.send((client.number,), replies.refusal(frame.id, "observer", text))
+        hub.answer(client.number, frame.id, replies.refusal(frame.id, "observer", text))
         return []
     if frame.method in LOADS and hub.is_shared:
         return returns.load(hub, client, frame)
     if frame.method == acp.SESSION_CLOSE and _leaves_others(hub, client, frame):
         return []
     if frame.method == acp.SESSION_PROMPT and frame.session:
-        follow.follow(hub, client, hub.conversation(frame.session))
+        # Who prompts is shown what waits for an answer, or the turn before could never end.
+        returns.catch_up(hub, client, hub.conversation(frame.session))
     return [forward(hub, client, frame)]
 
 
@@ -90,7 +91,7 @@ def _notification(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     if client.observes:
         hub.count("observer_notification_dropped")
         return []
-    if frame.method == acp.CANCEL_REQUEST:
+    if frame.method == acp.CANCEL_REQUEST and hub.is_shared:
         return _cancel_request(hub, client, frame)
     if frame.method == acp.SESSION_CANCEL:
         _tell_of_cancel(hub, client, frame)
@@ -130,20 +131,21 @@ def _tell_of_cancel(hub: Hub, client: Client, frame: Frame) -> None:
 # -- answers --------------------------------------------------------------------------------
 def _answer(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     """The first answer to what the agent asked wins; the others are told that it is over."""
-    frame = event.frame
-    ask = hub.asks.get(frame.id)
     if not hub.is_shared:
-        hub.asks.pop(frame.id, None)
+        hub.asks.pop(event.frame.id, None)
         return [event]
+    return [event] if _wins(hub, client, event.frame.id) else []
+
+
+def _wins(hub: Hub, client: Client, id_: RpcId) -> bool:
+    """Whether a client's answer is the first to a request that it may answer."""
+    ask = hub.asks.get(id_)
     if ask is None or client.number not in ask.shown:
-        hub.note("late_client_answer_dropped", id=frame.id.decode(errors="replace"))
-        return []
-    del hub.asks[frame.id]
-    conversation = hub.conversations.get(ask.session)
-    told = ask.shown | set(conversation.eventful if conversation is not None else ())
-    others = tuple(sorted(one for one in told if one != client.number and one in hub.clients))
-    hub.send(others, replies.withdrawal(frame.id))
-    return [event]
+        hub.note("late_client_answer_dropped", id=id_.decode(errors="replace"))
+        return False
+    del hub.asks[id_]
+    hub.send(tuple(sorted(ask.seen - {client.number})), replies.withdrawal(id_))
+    return True
 
 
 # -- lines that are refused -----------------------------------------------------------------
@@ -157,13 +159,14 @@ def garbled(hub: Hub, event: ClientGarbled) -> list[Event]:
         hub.refuse(client.number, fault.id, fault.code, fault.message)
         return []
     known = salvage(fault.head, fault.tail)
-    if known.kind in (Kind.RESPONSE, Kind.ERROR):
-        ask = hub.asks.get(known.id)
-        if ask is None or client.number not in ask.shown:
-            hub.note("late_client_answer_dropped", id=known.id.decode(errors="replace"))
-            return []
-        del hub.asks[known.id]
-    elif known.kind is not Kind.NOTIFICATION:
-        hub.strays.append((known.id, client.number))
-        del hub.strays[:-STRAYS_MAX]
+    if known.kind in ANSWERS:
+        return [event] if _wins(hub, client, known.id) else []
+    if known.id in hub.routes:
+        # The answer would be taken for that of somebody's open request.
+        text = "The line is too long (line_bytes_max) and has an id of the bridge's own."
+        line = replies.refusal(known.id, "frame-too-large", text)
+        hub.answer(client.number, known.id, line)
+        return []
+    hub.strays.append((known.id, client.number))
+    del hub.strays[:-STRAYS_MAX]
     return [event]

@@ -23,9 +23,6 @@ NOBODY = -1
 ASKS_MAX = 64
 """With this many requests of the agent open, those that are over are looked for."""
 
-TURN_ENDED = "_acpbridge/turn_ended"
-"""Tells those who follow a session of the end of a turn whose prompt was another's."""
-
 
 def trace_before(hub: Hub, event: Event) -> str:
     """The trace id of the turn that an event of the agent belongs to, as it runs before it."""
@@ -163,21 +160,30 @@ def _asked(hub: Hub, frame: Frame) -> None:
         return
     if len(hub.asks) >= ASKS_MAX:
         _forget_asks(hub)
-    conversation = hub.conversation(frame.session) if frame.session else None
+    conversation = _conversation_of(hub, frame)
     targets = _targets(hub, conversation, frame.method)
-    hub.asks[frame.id] = Ask(frame, conversation.id if conversation else "", set(targets))
+    ask = hub.asks[frame.id] = Ask(frame, conversation.id if conversation else "")
     if conversation is None:
         hub.send(targets, frame.raw)
+        ask.shown, ask.seen = set(targets), set(targets)
         if not targets:
-            _unanswerable(hub, frame)
+            _unanswerable(hub, ask)
         return
     if frame.method in ASKS:
-        # An observer with events sees it too; what it would answer is dropped.
-        targets += tuple(one for one in conversation.eventful if one not in targets)
+        # An observer sees it too; what it would answer is dropped.
+        targets += tuple(one for one in conversation.followers if one not in targets)
     for number in targets:
-        line = follow.ask_line(hub, hub.clients[number], conversation, frame.raw)
-        hub.send((number,), line)
+        follow.show(hub, hub.clients[number], conversation, ask)
     follow.watch(hub, conversation)
+
+
+def _conversation_of(hub: Hub, frame: Frame) -> Conversation | None:
+    """What a request is about; None where it is of nobody's session, and may concern anybody."""
+    if not frame.session:
+        return None
+    conversation = hub.conversation(frame.session)
+    is_known = conversation.id in hub.bridge.sessions or hub.participants(conversation)
+    return conversation if is_known else None
 
 
 def _forget_asks(hub: Hub) -> None:
@@ -211,18 +217,31 @@ def _about_request(hub: Hub, frame: Frame) -> bool:
     route = hub.routes.get(RpcId(frame.raw[span[0] : span[1]])) if span is not None else None
     if span is None or route is None or route.client not in hub.clients:
         return False
-    hub.asks[frame.id] = Ask(frame, "", {route.client})
+    hub.asks[frame.id] = Ask(frame, "", {route.client}, {route.client})
     hub.send((route.client,), splice.replace(frame.raw, span, route.id))
     return True
 
 
-def _unanswerable(hub: Hub, frame: Frame) -> None:
+def _unanswerable(hub: Hub, ask: Ask) -> None:
     """It names no session that somebody could come back to, and nobody is there."""
-    del hub.asks[frame.id]
-    line = codec.error(frame.id, acp.REQUEST_CANCELLED, "No client is connected.")
+    id_, method = ask.frame.id, ask.frame.method
+    del hub.asks[id_]
+    if method in ASKS:
+        line = replies.cancelled_outcome(id_, method)
+    else:
+        line = codec.error(id_, acp.REQUEST_CANCELLED, "No client is there to answer it.")
     answer = peek(line, strict=True)
     assert isinstance(answer, Frame)
     hub.more.append(ClientSent(answer))
+
+
+def unshow(hub: Hub, number: int) -> None:
+    """A client has left: what no session names, and only that client had, has no answer."""
+    for ask in [one for one in hub.asks.values() if not one.session and number in one.seen]:
+        ask.seen.discard(number)
+        ask.shown.discard(number)
+        if not ask.shown:
+            _unanswerable(hub, ask)
 
 
 def _withdrawn(hub: Hub, frame: Frame) -> None:
@@ -232,18 +251,22 @@ def _withdrawn(hub: Hub, frame: Frame) -> None:
     if ask is None:
         hub.count("withdrawal_of_nothing")
         return
-    conversation = hub.conversations.get(ask.session)
-    told = ask.shown | set(conversation.eventful if conversation is not None else ())
-    hub.send(tuple(sorted(told)), frame.raw)
+    hub.send(tuple(sorted(ask.seen)), frame.raw)
 
 
 # -- answers --------------------------------------------------------------------------------
 def _answered(hub: Hub, frame: Frame) -> None:
     """A response goes to the client that asked, if it is still there, under its own id."""
-    route = hub.routes.pop(frame.id, None)
+    route = hub.routes.get(frame.id)
     if route is None:
         _stray(hub, frame)
         return
+    _route_over(hub, route, frame)
+    hub.routes.pop(frame.id, None)
+    hub.bridge.unheard.discard(frame.id)
+
+
+def _route_over(hub: Hub, route: Route, frame: Frame) -> None:
     if route.method == acp.INITIALIZE:
         first.initialized(hub, route, frame)
         return
@@ -253,12 +276,10 @@ def _answered(hub: Hub, frame: Frame) -> None:
     if route.method in OPENINGS and frame.kind is Kind.RESPONSE:
         # What the agent has said in it before this answer goes before this answer (I6).
         returns.opened(hub, route, frame)
-    is_there = route.client in hub.clients
-    if is_there:
-        hub.send((route.client,), renamed(frame.raw, route))
+    hub.answer(route.client, route.id, renamed(frame.raw, route), frame.id)
     if route.method == acp.SESSION_PROMPT:
         _ended(hub, route, frame)
-    elif not is_there:
+    elif route.client not in hub.clients:
         hub.note("answer_to_nobody", method=route.method)
     if frame.kind is Kind.RESPONSE:
         _learn(hub, route, frame)
@@ -274,25 +295,19 @@ def _stray(hub: Hub, frame: Frame) -> None:
         hub.note("answer_to_nobody", "warning", id=frame.id.decode(errors="replace"))
         return
     hub.strays.remove(found)
-    hub.send(tuple(one for one in found[1:] if one in hub.clients), frame.raw)
+    hub.answer(found[1], frame.id, frame.raw)
 
 
 def _ended(hub: Hub, route: Route, frame: Frame) -> None:
     """A prompt has its answer: those who follow with events learn that its turn has ended."""
-    owed = any(
-        one.client == route.client and one.method == acp.SESSION_PROMPT
-        for one in hub.routes.values()
-    )
-    if not owed:
-        hub.bridge.unheard.discard(route.client)
-    if not route.trace:
+    conversation = hub.known(route.session)
+    if not route.trace or conversation is None:
         # It never went to the agent, or shares the answer of another request.
         return
-    conversation = hub.conversation(route.session)
     name = "result" if frame.kind is Kind.RESPONSE else "error"
     span = scan.find(frame.raw, name)
     said = codec.verbatim(frame.raw[span[0] : span[1]]) if span is not None else None
-    line = codec.notification(TURN_ENDED, {"sessionId": conversation.id, name: said})
+    line = codec.notification(follow.TURN_ENDED, {"sessionId": conversation.id, name: said})
     log(hub, conversation, line, route.trace, but=route.client, for_all=False)
 
 
@@ -302,6 +317,6 @@ def _learn(hub: Hub, route: Route, frame: Frame) -> None:
     if conversation is None:
         return
     if route.method in (acp.SESSION_CLOSE, acp.SESSION_DELETE):
-        returns.over(hub, conversation)
+        returns.closed(hub, conversation)
     else:
         settings.acknowledged(conversation, route, frame)

@@ -14,7 +14,7 @@ from acpbridge.core.hub.routes import forward, renamed
 from acpbridge.core.hub.state import Client, Conversation, Hub, Route
 from acpbridge.core.model import Phase
 from acpbridge.wire import acp, codec, scan, splice
-from acpbridge.wire.frame import Frame, Kind
+from acpbridge.wire.frame import Frame, Kind, RpcId
 
 
 # -- a session begins -----------------------------------------------------------------------
@@ -28,25 +28,39 @@ def opened(hub: Hub, route: Route, frame: Frame) -> None:
     if conversation.result:
         # The agent has opened a known id anew: the old one ends, and nobody is alarmed by it.
         hub.note("session_superseded", "warning", session=session_id)
-        over(hub, conversation)
+        loads = conversation.loads
+        _over(hub, conversation)
         conversation = hub.conversation(session_id)
+        conversation.loads = loads
     conversation.result = _result(frame)
     conversation.history = [] if route.method == acp.SESSION_NEW else None
     client = hub.clients.get(route.client)
     if client is not None and hub.is_shared:
-        _catch_up(hub, client, conversation)
+        catch_up(hub, client, conversation)
 
 
-def _catch_up(hub: Hub, client: Client, conversation: Conversation) -> None:
+def catch_up(hub: Hub, client: Client, conversation: Conversation) -> None:
     """Say what nobody has seen yet; from here on the client follows."""
     if not conversation.followers:
-        replay = hub.log.since(conversation.id, hub.log.epoch, conversation.seen_seq)
-        hub.send((client.number,), *follow.replayed(hub, client, replay))
+        _tell_since(hub, client, conversation, conversation.seen_seq)
     follow.follow(hub, client, conversation)
     follow.show_asks(hub, client, conversation)
 
 
-def over(hub: Hub, conversation: Conversation) -> None:
+def _tell_since(hub: Hub, client: Client, conversation: Conversation, seq: int) -> None:
+    replay = hub.log.since(conversation.id, hub.log.epoch, seq)
+    hub.send((client.number,), *follow.replayed(hub, client, replay))
+
+
+def closed(hub: Hub, conversation: Conversation) -> None:
+    """The agent has closed a session; a turn of it that has still to end is still followed."""
+    if conversation.loads or conversation.id in hub.bridge.sessions:
+        conversation.result, conversation.history = b"", None
+    else:
+        _over(hub, conversation)
+
+
+def _over(hub: Hub, conversation: Conversation) -> None:
     """The session has ended at the agent: nothing of it is kept, and no seq is used again."""
     hub.conversations.pop(conversation.id, None)
     hub.log.forget(conversation.id)
@@ -77,7 +91,7 @@ def load(hub: Hub, client: Client, frame: Frame) -> list[Event]:
             return []
     if client.observes:
         text = f"The session {frame.session} is not open here; an observer opens none."
-        hub.send((client.number,), replies.refusal(frame.id, "observer", text))
+        hub.answer(client.number, frame.id, replies.refusal(frame.id, "observer", text))
         return []
     conversation.loads.append((client.number, frame))
     return _go(hub, conversation) if len(conversation.loads) == 1 else []
@@ -111,17 +125,22 @@ def _replay(hub: Hub, client: Client, conversation: Conversation, frame: Frame) 
 def _resume(hub: Hub, client: Client, conversation: Conversation, frame: Frame) -> None:
     """Answer a resume: nothing old is said again, but what nobody has seen."""
     _answer(hub, client, conversation, frame, "")
-    _catch_up(hub, client, conversation)
+    catch_up(hub, client, conversation)
 
 
 def _answer(
-    hub: Hub, client: Client, conversation: Conversation, frame: Frame, replayed: str
+    hub: Hub,
+    client: Client,
+    conversation: Conversation,
+    frame: Frame,
+    replayed: str,
+    own: RpcId | None = None,
 ) -> None:
     """Respond as the agent did when it opened the session."""
     line = codec.result(frame.id, codec.verbatim(conversation.result or b"{}"))
     if replayed:
         line = replies.marked(line, "result", {"replay": replayed})
-    hub.send((client.number,), line)
+    hub.answer(client.number, frame.id, line, own)
     hub.note("answered_from_log", session=conversation.id, client=client.number)
 
 
@@ -133,6 +152,7 @@ def _go(hub: Hub, conversation: Conversation) -> list[Event]:
         client = hub.clients.get(number)
         if client is not None:
             conversation.replay, conversation.replay_bytes = [], 0
+            conversation.load_seq = follow.latest_seq(hub, conversation)
             return [forward(hub, client, frame)]
         del conversation.loads[0]
     return []
@@ -141,26 +161,45 @@ def _go(hub: Hub, conversation: Conversation) -> list[Event]:
 def loaded(hub: Hub, route: Route, frame: Frame) -> None:
     """The agent has answered a load or resume: its asker follows, and the next one is taken."""
     conversation = hub.conversation(route.session)
-    client = hub.clients.get(route.client)
-    _, load_frame = conversation.loads.pop(0)
+    asker = hub.clients.get(route.client)
+    load_frame = conversation.loads.pop(0)[1] if conversation.loads else None
     if frame.kind is Kind.RESPONSE:
-        conversation.result = _result(frame)
-        if route.method == acp.SESSION_LOAD:
-            conversation.history = conversation.replay
-            conversation.base_seq = follow.latest_seq(hub, conversation)
-        if client is not None:
-            hub.send((route.client,), renamed(frame.raw, route))
-            _catch_up(hub, client, conversation)
-    elif client is not None and _is_live(hub, conversation):
+        _loaded(hub, conversation, asker, route, frame)
+    elif asker is not None and load_frame is not None and _is_live(hub, conversation):
         # The session lives: whoever could not be given its past gets its present, and is told.
         hub.note("replay_failed", "warning", session=conversation.id, client=route.client)
-        _answer(hub, client, conversation, load_frame, "failed")
-        _catch_up(hub, client, conversation)
-    elif client is not None:
-        hub.send((route.client,), renamed(frame.raw, route))
+        _answer(hub, asker, conversation, load_frame, "failed", frame.id)
+        _join(hub, asker, conversation)
+    else:
+        hub.answer(route.client, route.id, renamed(frame.raw, route), frame.id)
     conversation.replay = None
     waiting, conversation.loads = conversation.loads, []
     for number, other in waiting:
         again = hub.clients.get(number)
         if again is not None:
             hub.more += load(hub, again, other)
+
+
+def _loaded(
+    hub: Hub, conversation: Conversation, asker: Client | None, route: Route, frame: Frame
+) -> None:
+    conversation.result = _result(frame)
+    is_load = route.method == acp.SESSION_LOAD
+    if is_load:
+        conversation.history = conversation.replay
+        conversation.base_seq = follow.latest_seq(hub, conversation)
+    if asker is None:
+        return
+    if is_load and asker.number not in conversation.followers:
+        # What is no history, and came among it, comes before the answer; nothing comes twice.
+        _tell_since(hub, asker, conversation, conversation.load_seq)
+        conversation.seen_seq = conversation.base_seq
+    hub.answer(route.client, route.id, renamed(frame.raw, route), frame.id)
+    _join(hub, asker, conversation, is_told=is_load)
+
+
+def _join(hub: Hub, client: Client, conversation: Conversation, *, is_told: bool = False) -> None:
+    """Let a client follow, who has missed what others were told while its load was open."""
+    if conversation.followers and client.number not in conversation.followers and not is_told:
+        _tell_since(hub, client, conversation, conversation.load_seq)
+    catch_up(hub, client, conversation)

@@ -13,8 +13,10 @@ _SET = {acp.SESSION_SET_MODE: "modeId", acp.SESSION_SET_MODEL: "modelId"}
 def forward(hub: Hub, client: Client, frame: Frame) -> ClientSent:
     """Take a client's request to the bridge, and keep the way that its answer will take back."""
     wire_id = hub.new_id(client.number) if hub.is_shared else frame.id
-    hub.routes[wire_id] = Route(
-        client.number, frame.id, frame.method, frame.session, setting=_setting(frame)
+    setting = _setting(frame)
+    # The one client of `run` keeps its ids: of two under the same the first is answered first.
+    hub.routes.setdefault(
+        wire_id, Route(client.number, frame.id, frame.method, frame.session, setting=setting)
     )
     if wire_id == frame.id:
         return ClientSent(frame, client.number)

@@ -45,6 +45,8 @@ class Route:
     """The trace id of its turn, once its message went to the agent."""
     setting: bytes = b""
     """The JSON of the mode or model that it sets."""
+    behind: list[bytes] = field(factory=list)
+    """Answers to later requests under the same id, which wait for this one's (R26)."""
 
 
 @define(eq=False)
@@ -55,6 +57,8 @@ class Ask:
     session: str
     shown: set[int] = field(factory=set)
     """Clients that have it and may answer it."""
+    seen: set[int] = field(factory=set)
+    """All that have it, observers too."""
 
 
 @define(eq=False)
@@ -80,6 +84,8 @@ class Conversation:
     replay: list[bytes] | None = None
     """What the agent has replayed for the first of them; None where that was too much."""
     replay_bytes: int = 0
+    load_seq: int = 0
+    """The seq of the last event when the first of them went."""
     trace: str = ""
     """The trace id of its last turn."""
     is_orphaned: bool = False
@@ -131,11 +137,28 @@ class Hub:
 
     def respond(self, client: int, id_: RpcId, result: Any) -> None:
         """Answer a client's request without the bridge."""
-        self.send((client,), codec.result(id_, result))
+        self.answer(client, id_, codec.result(id_, result))
 
     def refuse(self, client: int, id_: RpcId, code: int, text: str) -> None:
         """Answer a client's request with a plain error."""
-        self.send((client,), codec.error(id_, code, text))
+        self.answer(client, id_, codec.error(id_, code, text))
+
+    def answer(self, client: int, id_: RpcId, line: bytes, own: RpcId | None = None) -> None:
+        """Answer a client's request, behind older open ones that it wrote under the same id (R26).
+
+        `own` is the hub's id of the request, where it still has one.
+        """
+        lines, older = [line], None
+        for wire_id, route in self.routes.items():
+            if wire_id == own:
+                lines += route.behind
+                break
+            if route.client == client and route.id == id_:
+                older = route
+        if older is not None and self.is_shared:
+            older.behind += lines
+        elif client in self.clients:
+            self.send((client,), *lines)
 
     def new_id(self, client: int) -> RpcId:
         """An id for a client's request, which names whose it is."""
@@ -176,13 +199,17 @@ class Hub:
         return self.conversations.get(session.id if session is not None else name)
 
     def _forget_old(self) -> None:
-        """Make room within `sessions_max`: the oldest that the bridge knows no more goes."""
+        """Make room within `sessions_max`: the oldest that the bridge knows no more goes.
+
+        Where all of those are followed, one that is: nothing is heard of it until it is loaded.
+        """
         if len(self.conversations) < self.bridge.policy.sessions_max:
             return
-        for id_, one in self.conversations.items():
-            if not one.followers and not one.loads and id_ not in self.bridge.sessions:
-                del self.conversations[id_]
-                return
+        known = self.bridge.sessions
+        old = [one for id_, one in self.conversations.items() if id_ not in known and not one.loads]
+        found = next((one for one in old if not one.followers), old[0] if old else None)
+        if found is not None:
+            del self.conversations[found.id]
 
     def trace(self, conversation: Conversation) -> str:
         """The trace id of the turn that runs in it now; empty where none does."""

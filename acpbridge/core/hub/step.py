@@ -41,7 +41,7 @@ def open_hub(bridge: Bridge, *, is_shared: bool) -> Hub:
     bridge.is_shared = is_shared
     hub = Hub(bridge, log, is_shared, is_asleep=not is_shared)
     if not is_shared:
-        hub.clients[SOLO] = Client(SOLO)
+        hub.clients[SOLO] = Client(SOLO, is_initialized=True)
     return hub
 
 
@@ -63,6 +63,7 @@ def step(hub: Hub, now_s: float, event: HubEvent) -> list[Effect]:
         clients.joined(hub, event.client)
     elif isinstance(event, ClientLeft):
         clients.left(hub, event.client)
+        _pass_more(hub, now_s)
     elif isinstance(event, TimerFired) and event.key[0] in _TIMERS:
         passed = clients.timer_fired(hub, event.key)
         if passed is not None:
@@ -95,6 +96,10 @@ def _pass(hub: Hub, now_s: float, event: Event) -> None:
         hub.out += effects
     else:
         outward.give(hub, event, effects, trace)
+    _pass_more(hub, now_s)
+
+
+def _pass_more(hub: Hub, now_s: float) -> None:
     while hub.more:
         _pass(hub, now_s, hub.more.pop(0))
 
