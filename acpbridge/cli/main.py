@@ -19,6 +19,7 @@ from acpbridge.cli.run import run
 from acpbridge.cli.serve import attach, serve, stop
 from acpbridge.cli.shim import shim
 from acpbridge.cli.status import status
+from acpbridge.cli.tail import tail
 from acpbridge.errors import AcpBridgeError
 
 
@@ -45,6 +46,7 @@ main.add_command(run)
 main.add_command(serve)
 main.add_command(attach)
 main.add_command(stop)
+main.add_command(tail)
 main.add_command(demo)
 main.add_command(diagnose)
 main.add_command(prompts)

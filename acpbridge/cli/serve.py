@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     from acpbridge.config import Settings
 
-_UNIX = click.option(
+UNIX = click.option(
     "--unix",
     metavar="PATH",
     help="The daemon's socket.  [default: daemon.sock in the state directory]",
 )
-_STATE_DIR = click.option(
+STATE_DIR = click.option(
     "--state-dir", metavar="DIR", help="Where the daemon's state is.  [default: the user's]"
 )
-_CONFIG = click.option("--config", metavar="FILE", help="A TOML file.  [env: ACPBRIDGE_CONFIG]")
+CONFIG = click.option("--config", metavar="FILE", help="A TOML file.  [env: ACPBRIDGE_CONFIG]")
 
 
 _TOKEN_FILE = click.option(
@@ -36,7 +36,7 @@ _TOKEN_FILE = click.option(
 
 
 @click.command(context_settings=ARGUMENTS)
-@_UNIX
+@UNIX
 @click.option(
     "--ws",
     metavar="ADDRESS:PORT",
@@ -121,7 +121,7 @@ def serve(
 
 
 @click.command(context_settings=ARGUMENTS)
-@_UNIX
+@UNIX
 @click.option("--ws", metavar="URL", help="Join by WebSocket, as in ws://127.0.0.1:8137/acp.")
 @_TOKEN_FILE
 @click.option("--observe", is_flag=True, help="Only watch: never prompt, never answer.")
@@ -133,8 +133,8 @@ def serve(
     metavar="SECONDS",
     help="With --spawn: when the daemon ends without client and turn; 0 is never.  [default: 600]",
 )
-@_STATE_DIR
-@_CONFIG
+@STATE_DIR
+@CONFIG
 @click.argument("agent", nargs=-1, type=click.UNPROCESSED, metavar="[-- AGENT...]")
 def attach(
     agent: tuple[str, ...], config: str | None, *, observe: bool, spawn: bool, **options: Any
@@ -201,9 +201,9 @@ def _ensuring(
 
 
 @click.command()
-@_UNIX
-@_STATE_DIR
-@_CONFIG
+@UNIX
+@STATE_DIR
+@CONFIG
 def stop(config: str | None, **options: Any) -> None:
     """End the daemon in order, and wait for it.
 

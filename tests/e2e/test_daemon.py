@@ -12,11 +12,20 @@ import trio
 
 from tests.e2e.bridge import SCRIPTED
 from tests.e2e.daemon import attached, daemon, socket_of
+from tests.shell.clients import read_until
 from tests.shell.places import mode
 from tests.shell.processes import gone, is_alive
 
 pytestmark = pytest.mark.process
 
+INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,'
+    b'"clientCapabilities":{}}}\n'
+)
+LOAD = (
+    b'{"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"s-1","cwd":"/",'
+    b'"mcpServers":[]}}\n'
+)
 WRAPPED = ("sh", "-c", '"$@"; true', "sh", *SCRIPTED)
 """The agent behind a shell, as behind npx or uvx."""
 
@@ -122,3 +131,26 @@ async def test_an_agent_that_cannot_start_ends_the_daemon(tmp_path: Path) -> Non
     assert done.returncode == 3
     assert b"install it" in done.stderr
     assert not socket_of(tmp_path).exists()
+
+
+async def test_a_client_that_reads_nothing_is_detached_and_comes_back(tmp_path: Path) -> None:
+    """64 MiB for two: one reads them all, the other is cut off at its limit."""
+    limit = {"ACPBRIDGE_CLIENT_BYTES_MAX": str(4 << 20)}
+    async with daemon(tmp_path, environ=limit) as ours, attached(tmp_path) as client:
+        await client.begin()
+        before = ours.rss_bytes()
+        async with await trio.open_unix_socket(socket_of(tmp_path)) as stuck:
+            for line, answer_begin in ((INITIALIZE, b'"id":1,'), (LOAD, b'"id":2,')):
+                await stuck.send_all(line)
+                await read_until(stuck, answer_begin)
+            request = await client.prompt("flood 4096 16384")
+            answer = await client.answer(request)
+            assert {"stopReason": "end_turn"} == answer["result"]
+            assert 4096 == len(client.texts())
+            said = await ours.said(b"client_detached")
+            assert b"client=2" in said.split(b"client_detached")[1].splitlines()[0]
+            assert ours.rss_bytes() - before < 64 << 20
+            while await stuck.receive_some(1 << 20):
+                pass
+        async with attached(tmp_path) as again:
+            await again.begin()
