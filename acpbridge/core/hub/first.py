@@ -50,9 +50,7 @@ def initialized(hub: Hub, route: Route, frame: Frame) -> None:
         hub.answer(route.client, route.id, renamed(frame.raw, route), frame.id)
         late, hub.late = hub.late, []
         for number, waiting in late:
-            other = hub.clients.get(number)
-            if other is not None:
-                hub.more += initialize(hub, other, ClientSent(waiting, number))
+            hub.more += initialize(hub, hub.clients[number], ClientSent(waiting, number))
         return
     span = scan.find(frame.raw, "result")
     assert span is not None
@@ -61,9 +59,7 @@ def initialized(hub: Hub, route: Route, frame: Frame) -> None:
         _give(hub, client, route.id, renamed(frame.raw, route), [], frame.id)
     late, hub.late = hub.late, []
     for number, waiting in late:
-        other = hub.clients.get(number)
-        if other is not None:
-            _answer(hub, other, waiting)
+        _answer(hub, hub.clients[number], waiting)
 
 
 def _answer(hub: Hub, client: Client, frame: Frame) -> None:

@@ -124,8 +124,6 @@ def _replayed(hub: Hub, conversation: Conversation, line: bytes) -> None:
     if not hub.is_shared:
         hub.send((SOLO,), replies.marked(line, "params", {"history": True}))
         return
-    if not conversation.loads:
-        return
     number, load = conversation.loads[0]
     client = hub.clients.get(number)
     if client is not None:

@@ -20,10 +20,8 @@ from acpbridge.wire.frame import Frame, Kind, RpcId
 # -- a session begins -----------------------------------------------------------------------
 def opened(hub: Hub, route: Route, frame: Frame) -> None:
     """The answer to new or fork names a session: its client follows it from here on."""
-    result = frame.result if isinstance(frame.result, dict) else {}
-    session_id = result.get("sessionId")
-    if not isinstance(session_id, str) or not session_id:
-        return
+    # The bridge has turned an answer without a session into an error.
+    session_id: str = frame.result["sessionId"]
     conversation = hub.conversation(session_id)
     if conversation.result:
         # The agent has opened a known id anew: the old one ends, and nobody is alarmed by it.
@@ -147,25 +145,20 @@ def _answer(
 # -- by the agent ---------------------------------------------------------------------------
 def _go(hub: Hub, conversation: Conversation) -> list[Event]:
     """Take the first of the loads that wait to the agent."""
-    while conversation.loads:
-        number, frame = conversation.loads[0]
-        client = hub.clients.get(number)
-        if client is not None:
-            conversation.replay, conversation.replay_bytes = [], 0
-            conversation.load_seq = follow.latest_seq(hub, conversation)
-            return [forward(hub, client, frame)]
-        del conversation.loads[0]
-    return []
+    number, frame = conversation.loads[0]
+    conversation.replay, conversation.replay_bytes = [], 0
+    conversation.load_seq = follow.latest_seq(hub, conversation)
+    return [forward(hub, hub.clients[number], frame)]
 
 
 def loaded(hub: Hub, route: Route, frame: Frame) -> None:
     """The agent has answered a load or resume: its asker follows, and the next one is taken."""
     conversation = hub.conversation(route.session)
     asker = hub.clients.get(route.client)
-    load_frame = conversation.loads.pop(0)[1] if conversation.loads else None
+    _, load_frame = conversation.loads.pop(0)
     if frame.kind is Kind.RESPONSE:
         _loaded(hub, conversation, asker, route, frame)
-    elif asker is not None and load_frame is not None and _is_live(hub, conversation):
+    elif asker is not None and _is_live(hub, conversation):
         # The session lives: whoever could not be given its past gets its present, and is told.
         hub.note("replay_failed", "warning", session=conversation.id, client=route.client)
         _answer(hub, asker, conversation, load_frame, "failed", frame.id)
@@ -175,9 +168,7 @@ def loaded(hub: Hub, route: Route, frame: Frame) -> None:
     conversation.replay = None
     waiting, conversation.loads = conversation.loads, []
     for number, other in waiting:
-        again = hub.clients.get(number)
-        if again is not None:
-            hub.more += load(hub, again, other)
+        hub.more += load(hub, hub.clients[number], other)
 
 
 def _loaded(

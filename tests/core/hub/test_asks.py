@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from acpbridge.core.hub.outward import ASKS_MAX
 from tests.core.hub.crowd import EVENTS, OBSERVES, Crowd, load, methods, place, since
 from tests.core.script import (
     Json,
@@ -20,6 +21,7 @@ from tests.core.script import (
 ALLOW = {"outcome": {"outcome": "selected", "optionId": "a"}}
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 READ = "fs/read_text_file"
+PERMISSION = "session/request_permission"
 ONES = ("fs/read_text_file", "fs/write_text_file", "terminal/create", "_vendor/knows")
 
 
@@ -236,26 +238,43 @@ def test_who_closes_for_itself_has_no_say_any_more() -> None:
     assert crowd.got() == []
 
 
-def test_the_places_of_asks_that_are_over_are_used_again() -> None:
-    """A client profile that is told of no withdrawal leaves them behind."""
+def ghosts(count: int) -> Crowd:
+    """A client profile that is told of no withdrawal leaves the asks of a cancelled turn behind."""
     crowd = Crowd(client="codeg")
     crowd.greet(1)
     crowd.start(1)
     wire = crowd.prompted(1, "p")
-    crowd.agent(chunk(), *[permission(number) for number in range(63)])
-    crowd.say(1, answer(0, ALLOW), answer(1, ALLOW))
-    assert len(crowd.hub.asks) == 61
-    crowd.agent(withdrawn(2))
+    crowd.agent(chunk(), *[permission(number) for number in range(count)])
     crowd.say(1, cancel())
-    assert len(crowd.hub.asks) == 61, "nobody was told of their end"
     crowd.agent(ended(wire, "cancelled"))
     crowd.wait(5.0)
-    crowd.prompted(1, "q")
-    crowd.agent(chunk(), *[permission(number) for number in range(100, 105)])
-    assert set(crowd.hub.asks) <= {b"%d" % number for number in (*range(3, 63), *range(100, 105))}
+    assert len(crowd.hub.asks) == count, "nobody was told of their end"
+    return crowd
+
+
+def test_the_places_of_asks_that_are_over_are_used_again() -> None:
+    crowd = ghosts(ASKS_MAX - 1)
+    crowd.agent(chunk(), permission(100))
+    assert len(crowd.hub.asks) == ASKS_MAX
+    crowd.agent(permission(101))
+    assert list(crowd.hub.asks) == [b"100", b"101"]
+
+
+def test_asks_that_are_over_are_shown_to_nobody() -> None:
+    crowd = ghosts(5)
+    crowd.agent(chunk(), permission(100))
     crowd.greet(2)
-    crowd.hears(2)
     crowd.say(2, load("l"))
-    cards = [frame["id"] for frame in crowd.hears(2) if "options" in str(frame.get("params"))]
-    assert cards == list(range(100, 105))
-    assert len(crowd.hub.asks) == 5
+    cards = [frame["id"] for frame in crowd.hears(2) if frame.get("method") == PERMISSION]
+    assert cards == [100]
+    assert list(crowd.hub.asks) == [b"100"]
+
+
+def test_an_ask_of_another_session_is_not_shown_here() -> None:
+    crowd = crowded()
+    crowd.start(1, "s2")
+    crowd.agent(permission(9), permission(10, "s2"))
+    crowd.greet(2)
+    crowd.say(2, load("l", "s2"))
+    cards = [frame["id"] for frame in crowd.hears(2) if frame.get("method") == PERMISSION]
+    assert cards == [10]
