@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tests.sim.frames import Ask, Json, id_text
+from tests.sim.ledger import Ledger
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -43,7 +44,6 @@ class Client:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.books = world.ledger
         self.mix = world.mix
         self.chance = world.chance
         self.gone = False
@@ -62,6 +62,11 @@ class Client:
         self.polite = world.mix.client == "codeg" and world.chance.random() < 0.7
         self.polite = self.polite and not world.mix.traits["impatient"]
         self.cancelled: set[int] = set()
+
+    @property
+    def books(self) -> Ledger:
+        """The world's books; whoever asks for them is about to write."""
+        return self.world.ledger
 
     # -- it writes --------------------------------------------------------------------------
     def _id(self) -> bytes:

@@ -96,6 +96,8 @@ class Ask:
     sid: str
     template: bytes
     sent_s: float
+    client: int = 0
+    """Whose it is, where there are several."""
     fed: bool = False
     """The bridge has read it."""
     written: int = 0

@@ -10,6 +10,9 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING
 
+from attrs import define, field
+
+from tests.sim.clock import Pipe
 from tests.sim.frames import SID, Ask, Json, Posed, Said, Work, filled, id_text
 from tests.sim.turns import Record
 from tests.sim.violation import Violation, must
@@ -29,20 +32,36 @@ CONTENT = frozenset(
     }
 )
 OUTPUT = CONTENT - {"user_message_chunk", "plan"}
-OWN = '"acpbridge-n0nce-'
+NONCE = "5eed5eed"
+OWN = f'"acpbridge-{NONCE}-'
 _TEXT = re.compile(r"\bp(\d+)\b")
+
+
+@define(eq=False)
+class Seat:
+    """Where one client writes."""
+
+    from_client: Pipe
+    number: int = 0
+    is_heard: bool = True
+    """What it answers to an agent counts; an observer's does not."""
+    sent: deque[tuple[bytes, Ask | None, int]] = field(factory=deque)
+    """Lines on their way to the bridge, with the place of each, 0 for a response."""
 
 
 class Ledger:
     """The books of one world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, seat: Seat) -> None:
         self.world = world
+        self.seat = seat
+        """Who writes or is read now."""
+        self.fed_count = 0
+        self.places: dict[int, int] = {}
+        """In which order the bridge has read what was sent, by its place among that."""
         self.asks: dict[int, Ask] = {}
         """Requests of the client by their place."""
         self.works: dict[int, Work] = {}
-        self.sent: deque[tuple[bytes, Ask | None]] = deque()
-        """Lines of the client on their way to the bridge."""
         self.sent_count = 0
         self.notes: set[int] = set()
         """Notifications of the client that must reach the agent, by their place."""
@@ -95,7 +114,7 @@ class Ledger:
         self.asks[n] = ask
         if isinstance(params.get("cwd"), str):
             ask.cwd = params["cwd"]
-        self._client_writes(filled(template, id_, sid), ask)
+        self._client_writes(filled(template, id_, sid), ask, n)
         return ask
 
     def client_notes(self, method: str, params: Json) -> int:
@@ -105,7 +124,7 @@ class Ledger:
         if method.startswith("_"):
             self.notes.add(self.sent_count)
         frame = {"method": method, "params": {**params, "_meta": meta}}
-        self._client_writes(self.world.client_style.line(frame), None)
+        self._client_writes(self.world.client_style.line(frame), None, self.sent_count)
         return self.sent_count
 
     def client_garbles(self, line: bytes, answer_id: bytes) -> Ask:
@@ -113,7 +132,7 @@ class Ledger:
         self.sent_count += 1
         ask = Ask(self.sent_count, answer_id, "malformed", "", b"", self.world.clock.now_s)
         self.asks[ask.n] = ask
-        self._client_writes(line, ask)
+        self._client_writes(line, ask, ask.n)
         return ask
 
     def client_overdoes(self, id_: bytes, method: str) -> Ask:
@@ -124,7 +143,7 @@ class Ledger:
         frame = {"id": "@ID@", "method": method, "params": {"much": self.sent_count}}
         line = filled(self.world.client_style.line(frame), id_)
         self.oversize.add(line)
-        self._client_writes(line, ask)
+        self._client_writes(line, ask, ask.n)
         return ask
 
     def client_replies(self, frame: Json) -> None:
@@ -132,19 +151,24 @@ class Ledger:
         template = self.world.client_style.line({**frame, "id": "@ID@"})
         shown_id = id_text(frame["id"]).encode()
         posed = self.world.toward_client.asker(shown_id)
-        if posed is not None:
+        if posed is not None and self.seat.is_heard:
             posed.client_lines.append(filled(template, posed.agent_id))
-        self._client_writes(filled(template, shown_id), None)
+        self._client_writes(filled(template, shown_id), None, 0)
 
-    def _client_writes(self, line: bytes, ask: Ask | None) -> None:
-        if not self.world.from_client.closed:
-            self.sent.append((line, ask))
-            self.world.from_client.write(line)
+    def _client_writes(self, line: bytes, ask: Ask | None, n: int) -> None:
+        seat = self.seat
+        if ask is not None:
+            ask.client = seat.number
+        if not seat.from_client.closed:
+            seat.sent.append((line, ask, n))
+            seat.from_client.write(line)
 
     def client_fed(self, line: bytes) -> None:
         """The bridge reads this line now."""
-        written, ask = self.sent.popleft()
+        written, ask, n = self.seat.sent.popleft()
         assert written == line
+        self.fed_count += 1
+        self.places[n] = self.fed_count
         if ask is not None:
             ask.fed = True
         self.world.toward_client.client_fed(line, ask)

@@ -114,7 +114,8 @@ class TowardAgent:
             self._prompt(ask)
         elif ask.method not in (*IN_LINE, *AT_ONCE, STEERING):
             self._passed(ask.n, params)
-        if ask.method in IN_LINE and sid:
+        if self.is_in_line(ask) and sid:
+            place = self.books.places[ask.n]
             newest = self.last_in_line.get(ask.sid, 0)
             redirects = self.world.mix.traits["redirects"]
             if redirects and ask.written:
@@ -123,10 +124,14 @@ class TowardAgent:
             elif ask.steered or not ask.written:
                 # An owner that was refused as busy goes again, whatever was steered behind it.
                 newest = max(newest, self.last_steered.get(ask.sid, 0))
-            must(ask.n >= newest, "I5", f"request {ask.n} is written after {newest}")
-            self.last_in_line[ask.sid] = ask.n
+            must(place >= newest, "I5", f"request {ask.n} is written too late")
+            self.last_in_line[ask.sid] = place
         ask.written += 1
         self.books.at_agent[id_] = ask
+
+    def is_in_line(self, ask: Ask) -> bool:
+        """Whether it keeps its place among what waits in its session."""
+        return ask.method in IN_LINE
 
     def _prompt(self, ask: Ask) -> None:
         must(ask.durable, "I8", "a prompt is written before the disk has its intent")
@@ -167,8 +172,9 @@ class TowardAgent:
         )
         must(not any(one.steer_open for one in others), "R14", f"steer {n} beside another")
         newest = max(self.last_in_line.get(sid, 0), self.last_steered.get(sid, 0))
-        must(n >= newest, "I5", f"steer {n} is written after {newest}")
-        self.last_steered[sid] = n
+        place = books.places[n]
+        must(place >= newest, "I5", f"steer {n} is written too late")
+        self.last_steered[sid] = place
         asked = json.loads(filled(ask.template, b"0"))["params"]
         must(params["prompt"] == asked["prompt"], "I7", f"the blocks of steer {n} are changed")
         texts = [asked["prompt"][0]["text"].strip()]
@@ -197,13 +203,13 @@ class TowardAgent:
         if ask.answer or not ask.written or ask.method != "session/prompt":
             return False
         work = self.books.works.get(ask.n)
-        if not ask.at_agent and self._is_behind(ask):
+        if not ask.at_agent and self.is_behind(ask):
             return False
         if ask.steer_open or ask.joined:
             return ask.steer_open or (work is not None and not work.ended)
         return ask.at_agent or (ask.bound and work is not None and not work.ended)
 
-    def _is_behind(self, ask: Ask) -> bool:
+    def is_behind(self, ask: Ask) -> bool:
         """R26: an answer that the bridge has given may wait for an older request of its id."""
         row = self.world.toward_client.open.get(id_text(json.loads(ask.id)), ())
         return next(iter(row), ask) is not ask
@@ -211,9 +217,9 @@ class TowardAgent:
     def _passed(self, n: int, params: Json) -> None:
         sid = str(params.get("sessionId", ""))
         sid = self.books.alias.get(sid, sid)
-        newest = self.last_passed.get(sid, 0)
-        must(n > newest, "I5", f"frame {n} of the client is written after {newest}")
-        self.last_passed[sid] = n
+        newest, place = self.last_passed.get(sid, 0), self.books.places.get(n, 0)
+        must(place > newest, "I5", f"frame {n} of the client is written too late")
+        self.last_passed[sid] = place
         self.books.notes.discard(n)
 
     def _answer(self, line: bytes, frame: Json) -> None:
@@ -222,9 +228,9 @@ class TowardAgent:
         assert posed is not None, f"an answer to a request that is not open: {line!r}"
         posed.answers += 1
         must(posed.answers == 1, "I1", "a request of the agent is answered twice")
-        must(self._may_say(posed, line, frame), "I7", f"an answer that nobody gave: {line!r}")
+        must(self.may_say(posed, line, frame), "I7", f"an answer that nobody gave: {line!r}")
 
-    def _may_say(self, posed: Posed, line: bytes, frame: Json) -> bool:
+    def may_say(self, posed: Posed, line: bytes, frame: Json) -> bool:
         if line in posed.client_lines:
             return True
         if frame.get("result") == CANCELLED_OUTCOMES.get(posed.method, "none"):

@@ -37,10 +37,6 @@ from acpbridge.core.events import (
     ClientGarbled,
     ClientSent,
     Event,
-    KeyFound,
-    Persisted,
-    PersistFailed,
-    Recovered,
     StopAsked,
     TimerFired,
     TimerKey,
@@ -56,8 +52,9 @@ from tests.sim import mix as mixes
 from tests.sim.agent import Agent
 from tests.sim.client import Client
 from tests.sim.clock import Clock, Pipe, Plan, Restless
+from tests.sim.disk import Disk
 from tests.sim.frames import Style
-from tests.sim.ledger import Ledger
+from tests.sim.ledger import NONCE, Ledger, Seat
 from tests.sim.models import MODELS
 from tests.sim.toward_agent import TowardAgent
 from tests.sim.toward_client import TowardClient
@@ -79,7 +76,7 @@ class World:
     def __init__(self, seed: int, *, verbose: bool = False) -> None:
         self.seed = seed
         self.chance = Random(seed)
-        self.mix = mixes.draw(self.chance)
+        self.mix = self.draw()
         self.verbose = verbose
         self.dialogue: list[str] = []
         self.clock = Clock(BEGAN_S)
@@ -89,7 +86,7 @@ class World:
         if profile is not None and self.mix.traits["redirects"]:
             profile = evolve(profile, steer_by="prompt")
         self.bridge = start(
-            Policy(**self.mix.policy), profile, client_named(self.mix.client), "n0nce"
+            Policy(**self.mix.policy), profile, client_named(self.mix.client), NONCE
         )
         self.agent: Agent | None = None
         self.shapes = Shapes()
@@ -97,8 +94,7 @@ class World:
         self.deaths_max = self.chance.choice((1, 3, 8))
         self.never: set[int] = set()
         """Runs that were asked to stop before they began."""
-        self.disk_s = 0.0
-        """When the disk has done what it was asked for so far."""
+        self.disk = Disk(self)
         self.kind = False
         spaced, odd = self.chance.random() < 0.3, self.chance.choice((0.0, 0.2))
         self.client_style = Style(self.chance, spaced, self.chance.random() < 0.3, odd)
@@ -108,10 +104,14 @@ class World:
         self.to_client = Pipe(self.clock, self.chance, self._deliver_client, slow_s)
         self.to_agent: Pipe | None = None
         self.from_agent: Pipe | None = None
-        self.ledger = Ledger(self)
+        self.ledger = Ledger(self, Seat(self.from_client))
         self.toward_agent = TowardAgent(self, self.ledger)
         self.toward_client = TowardClient(self, self.ledger)
         self.client = Client(self)
+
+    def draw(self) -> mixes.Mix:
+        """Draw who takes part."""
+        return mixes.draw(self.chance)
 
     # -- a whole life -----------------------------------------------------------------------
     def run(self) -> None:
@@ -169,10 +169,14 @@ class World:
         if len(self.events) > 1:
             return
         while self.events:
-            self._perform(step(self.bridge, self.clock.now_s, self.events[0]))
+            self.take_in(self.events[0])
             self.events.popleft()
             unexpected = self.bridge.counters.get("unexpected_event", 0)
             must(not unexpected, "I10", "the transition table met what cannot be")
+
+    def take_in(self, event: Event) -> None:
+        """Step the core once."""
+        self._perform(step(self.bridge, self.clock.now_s, event))
 
     def _client_read(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -250,7 +254,7 @@ class World:
                     if self.to_agent is not None:
                         self.to_agent.write(line)
                 case Persist() | Recover() | FindKey():
-                    self._ask_disk(effect)
+                    self.disk.take(effect)
                 case ArmTimer(key=key, delay_s=delay_s, jitter=jitter):
                     self._arm(key, delay_s * (1 + jitter * self.chance.random()))
                 case DisarmTimer(key=key):
@@ -282,40 +286,6 @@ class World:
             if self.verbose:
                 self.say(f"   timer {key[0]} {key[1]}")
             self.feed(TimerFired(key))
-
-    def _ask_disk(self, effect: Persist | Recover | FindKey) -> None:
-        """Nothing is known from before: the journal's own tests know more."""
-        match effect:
-            case Persist():
-                self._persist(effect)
-            case Recover(session=session):
-                self.feed(Recovered(session))
-            case FindKey(token=token):
-                self.feed(KeyFound(token))
-
-    def _persist(self, effect: Persist) -> None:
-        self.toward_agent.persist(effect)
-        token = effect.token
-        if not token:
-            return
-        if self.mix.has("disk_fails") and not self.kind and self.chance.random() < 0.15:
-            self.clock.later(self.chance.random() * 0.1, lambda: self._refused(token))
-        elif self.mix.has("disk_late"):
-            # In order: a disk has one queue.
-            self.disk_s = max(self.disk_s, self.clock.now_s) + self.chance.random() * 0.1
-            self.clock.later(self.disk_s - self.clock.now_s, lambda: self._persisted(token))
-        else:
-            self._persisted(token)
-
-    def _persisted(self, token: int) -> None:
-        if not self._is_over():
-            self.toward_agent.persisted(token)
-            self.feed(Persisted(token))
-
-    def _refused(self, token: int) -> None:
-        if not self._is_over():
-            self.toward_agent.refused_by_disk(token)
-            self.feed(PersistFailed(token, "no space left"))
 
     # -- the agent's life -------------------------------------------------------------------
     def _start(self, run: int) -> None:
