@@ -13,11 +13,14 @@ from attrs import frozen
 from tests.clients.client import Client, Language, opened
 from tests.clients.conversation import agent_command
 from tests.e2e.bridge import BridgeProcess
-from tests.e2e.daemon import daemon
+from tests.e2e.daemon import attached, daemon
 from tests.hermes.home import Home
 
 Way = Literal["websocket", "unix", "attach over websocket"]
 TOKEN = "a-token-for-tests-0123456789"  # noqa: S105 - it guards nothing
+
+LOOKS_MAX = 10_000
+"""Looks at the daemon's figures, a round trip each, in which it must have seen its clients go."""
 
 
 @frozen
@@ -41,6 +44,18 @@ class Daemon:
             words += ["--ws", self.url, "--token-file", str(self.home.root / "token")]
         async with opened(language, self.home, *words) as client:
             yield client
+
+    async def is_left_alone(self) -> None:
+        """Return when the daemon has seen the end of all its clients."""
+        async with attached(self.home.state) as watcher:
+            observes = {"_meta": {"acpbridge": {"observe": True}}}
+            asked = await watcher.ask("initialize", protocolVersion=1, clientCapabilities=observes)
+            await watcher.answer(asked)
+            for _ in range(LOOKS_MAX):
+                stats = await watcher.answer(await watcher.ask("_acpbridge/stats"))
+                if stats["result"]["clients"] == 1:
+                    return
+        raise AssertionError("its clients have not left")
 
 
 def attach_command(home: Home) -> list[str]:

@@ -147,12 +147,15 @@ async def command(
     *argv: str, environ: Mapping[str, str] | None = None, reads_stderr: bool = True
 ) -> AsyncIterator[BridgeProcess]:
     """Run `acpbridge argv`; kills what is left of it in the end."""
+    # What tells the tests where an agent is, is no key of the bridge's, which refuses it.
+    told = "ACPBRIDGE_TEST_"
+    around = {key: value for key, value in os.environ.items() if not key.startswith(told)}
     process = await trio.lowlevel.open_process(
         [sys.executable, "-m", "acpbridge", *argv],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, **(environ or {})},
+        env={**around, **(environ or {})},
     )
     ours = BridgeProcess(process)
     async with trio.open_nursery() as nursery:

@@ -79,10 +79,9 @@ def says(frame: Frame, text: str) -> bool:
     )
 
 
-def taped(copy: Path, session: str) -> list[Update]:
-    """What Hermes wrote in a session, in order."""
-    bodies = [json.loads(line) for line in copy.read_text("utf-8").splitlines()]
-    return [frame["params"]["update"] for frame in events(bodies, session)]
+def taped(copy: Path) -> list[Frame]:
+    """What Hermes wrote, in order."""
+    return [json.loads(line) for line in copy.read_text("utf-8").splitlines()]
 
 
 def merged(updates: list[Update]) -> Update:
@@ -156,9 +155,40 @@ async def test_a_client_dies_mid_turn_and_another_one_sees_what_was_missed(
     # One event is the message itself, which its own client was not shown.
     (own,) = set(range(1, seqs[-1])) - set(seqs)
     others = (seq for seq in range(1, place(end)) if seq != own)
-    by_seq = dict(zip(others, taped(copy, session), strict=False))
+    updates = [frame["params"]["update"] for frame in events(taped(copy), session)]
+    by_seq = dict(zip(others, updates, strict=False))
     assert [frame["params"]["update"] for frame in seen] == [by_seq[seq] for seq in seqs]
     last = check(replay["frames"], seqs[-1], by_seq)
     assert last == replay["latestSeq"]
     assert check(live, last, by_seq) == place(end)
     assert sum(says(frame, "B0 ") for frame in (*replay["frames"], *live)) == 1
+
+
+async def test_a_load_in_the_middle_of_a_turn_does_not_reach_hermes(
+    home: Home, copy: Path, model: ModelServer
+) -> None:
+    """S12: Hermes would replay into the running turn; and a cancel after it still stops that."""
+    text = script("one", ["say", "A0 "], ["gate", "g"], ["say", "never"])
+    async with attached(home.state) as first, attached(home.state) as second:
+        await greet(first, EVENTS)
+        opened = await first.ask("session/new", cwd=str(home.work), mcpServers=[])
+        session = (await first.answer(opened))["result"]["sessionId"]
+        prompted = await prompt(first, session, text)
+        await first.until(lambda frame: says(frame, "A0 "))
+        await greet(second, EVENTS)
+        asked = {"sessionId": session, "cwd": str(home.work), "mcpServers": []}
+        await second.answer(await second.ask("session/load", **asked))
+        shown = [frame["params"]["update"] for frame in events(second.frames, session)]
+        await model.reached("g")
+        cancel = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}
+        await second.write(json.dumps(cancel).encode() + b"\n")
+        answer = await first.answer(prompted)
+        model.release("g")
+
+    kinds = [update["sessionUpdate"] for update in shown]
+    assert kinds[-2:] == ["user_message_chunk", "agent_message_chunk"]
+    assert shown[-2]["content"]["text"] == text
+    assert answer["result"]["stopReason"] == "cancelled"
+    results = [frame["result"] for frame in taped(copy) if "method" not in frame]
+    told = [{"protocolVersion", "sessionId", "stopReason"} & set(one) for one in results]
+    assert told == [{"protocolVersion"}, {"sessionId"}, {"stopReason"}], "no load is among them"
