@@ -6,6 +6,7 @@ looked at, and only where something has to be put into it.
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +16,7 @@ import trio
 from acpbridge.errors import DaemonFault
 from acpbridge.shell.observing import Observing
 from acpbridge.shell.stdio import check_stdio, own_stdio, read, receive_ready
+from acpbridge.shell.unix import peer_uid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +118,10 @@ async def dial(path: Path) -> trio.SocketStream:
             " start one with acpbridge serve, or say attach --spawn"
         )
         raise DaemonFault("no_daemon", hint) from error
+    if peer_uid(connection) != os.getuid():
+        connection.close()
+        # It would read what the client writes, and could have it run what it likes.
+        raise DaemonFault("daemon_foreign", f"what listens on {path} is another user's process")
     return trio.SocketStream(connection)
 
 

@@ -89,7 +89,7 @@ def _wait_for(path: Path, deadline_s: float) -> None:
 def _start(
     path: Path, agent: Sequence[str], options: Sequence[str], folder: Path, deadline_s: float
 ) -> str:
-    """Start it, and hear what it says; returns READY or TAKEN."""
+    """Start it, and hear what it says; returns READY or TAKEN, or "" when it is too late."""
     ours, theirs = os.pipe()
     try:
         try:
@@ -105,8 +105,8 @@ def _start(
     said = told(line)
     if said.fault is not None:
         raise said.fault
-    if said.word not in {READY, TAKEN}:
-        hint = f"the daemon ended, or said nothing, before it was ready: see {folder / LOG_NAME}"
+    if said.word not in {READY, TAKEN} and time.monotonic() < deadline_s:
+        hint = f"the daemon ended before it was ready: see {folder / LOG_NAME}"
         raise DaemonFault("daemon_not_ready", hint)
     return said.word
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.bridge import SCRIPTED
+from tests.e2e.bridge import SCRIPTED, command
 from tests.e2e.daemon import attached, daemon, socket_of
 from tests.shell.clients import read_until
+from tests.shell.clock import passes
 from tests.shell.places import mode
 from tests.shell.processes import gone, is_alive
 
@@ -49,16 +51,20 @@ async def test_a_client_comes_and_the_next_one_finds_the_same_agent(tmp_path: Pa
         assert is_alive(pids[0])
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, None])
 async def test_w1_no_process_of_the_group_outlives_the_daemon(
-    tmp_path: Path, end: signal.Signals
+    tmp_path: Path, end: signal.Signals | None
 ) -> None:
     """A wrapper shell, the agent, and a child that ignores SIGTERM and holds no pipe of ours."""
     async with daemon(tmp_path, agent=(*WRAPPED, "--child")) as ours:
         async with attached(tmp_path) as client:
             pids = (await client.begin())["_meta"]["pids"]
             assert len(pids) == 3
-            ours.process.send_signal(end)
+            if end is not None:
+                ours.process.send_signal(end)
+            else:
+                async with command("stop", "--state-dir", str(tmp_path)) as stop:
+                    assert await stop.code() == 0
 
             assert await ours.code() == 0
             assert await client.code() == 5
@@ -71,9 +77,22 @@ async def test_w1_no_process_of_the_group_outlives_the_daemon(
     assert not socket_of(tmp_path).exists()
 
 
-async def test_w4_the_end_of_stdin_ends_attach_within_a_second(tmp_path: Path) -> None:
-    async with daemon(tmp_path), attached(tmp_path) as client:
+def cpu_s(pid: int) -> float:
+    """What a process has used so far."""
+    words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def test_w4_waiting_costs_nothing_and_the_end_of_stdin_ends_attach_within_a_second(
+    tmp_path: Path,
+) -> None:
+    async with daemon(tmp_path) as ours, attached(tmp_path) as client:
         await client.begin()
+        pids = (ours.process.pid, client.process.pid)
+        before_s = [cpu_s(pid) for pid in pids]
+        await passes(1)
+        used_s = [cpu_s(pid) - at_s for pid, at_s in zip(pids, before_s, strict=True)]
+        assert max(used_s) < 0.05
         begin_s = trio.current_time()
         await client.close_stdin()
 

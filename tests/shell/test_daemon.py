@@ -292,3 +292,26 @@ async def test_an_agent_that_cannot_start_is_told_to_who_waits(nursery: trio.Nur
     await rig.serve()
 
     assert ["no command 'no-such-agent'; install it, or give its full path"] == rig.ready
+
+
+async def test_who_has_left_leaves_no_task_behind(rig: Rig) -> None:
+    """However they go: a thousand that came are nothing but counters."""
+    first = rig.come()
+    await first.say(REQUEST % 0)
+    await first.lines(1)
+    before = trio.lowlevel.current_statistics().tasks_living
+    for number in range(1, 301):
+        peer = rig.come()
+        if number % 3:
+            await peer.say(REQUEST % number)
+        if number % 5 == 0:
+            peer.lost.set()
+        await peer.to_us.aclose()
+        with trio.fail_after(BOUND_S):
+            await peer.is_over.wait()
+    await wait_all_tasks_blocked()
+
+    assert before == trio.lowlevel.current_statistics().tasks_living
+    assert [1] == rig.crowd.present
+    assert {1} == set(rig.daemon._visitors)
+    assert 1 == rig.daemon._connections

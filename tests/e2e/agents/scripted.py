@@ -102,7 +102,11 @@ def serve(options: argparse.Namespace) -> None:
             chunk("history")
             write({**answer, "result": {}})
         elif method == "session/prompt":
-            text = frame["params"]["prompt"][0]["text"]
+            try:
+                text = frame["params"]["prompt"][0]["text"]
+            except (KeyError, TypeError, IndexError):
+                write({**answer, "error": {"code": -32602, "message": "Invalid params"}})
+                continue
             if text.startswith("cut "):
                 cut(int(text.removeprefix("cut ")), answer)
             if prompt(text):
