@@ -189,7 +189,7 @@ class Daemon(House[StateT], Generic[StateT]):
         number = self._last_number
         visitor = Visitor(number, limits=self._limits, detach=self._leave)
         self._visitors[number] = self._driver.clients[number] = visitor
-        self._notes.note("client_connected", "debug", client=number, by=peer.kind)
+        self._notes.note("client_joined", client=number, by=peer.kind)
         self._driver.feed(ClientJoined(number))
         try:
             async with trio.open_nursery() as nursery:
@@ -215,14 +215,17 @@ class Daemon(House[StateT], Generic[StateT]):
         if self._driver.clients.pop(number, None) is None:
             return
         visitor = self._visitors[number]
+        name, level = ("client_left", "info")
         if visitor.is_slow:
-            self._notes.note("client_detached", "warning", client=number, reason=reason)
+            name, level = ("client_detached", "warning")
+        self._notes.note(name, level, client=number, reason=reason)
         visitor.left_reason = reason
         visitor.has_left.set()
         self._driver.feed(ClientLeft(number, reason))
 
     async def _read(self, visitor: Visitor, peer: Peer, items: Items | None) -> None:
         driver, number = self._driver, visitor.number
+        high_bytes, own_bytes = self._limits.outbox_high_bytes, self._limits.client_bytes_max // 2
 
         def gone() -> None:
             self._leave(number, "it closed the connection")
@@ -230,12 +233,11 @@ class Daemon(House[StateT], Generic[StateT]):
         while items is not None and not visitor.has_left.is_set():
             if items:
                 driver.take_client(items, number)
-            if driver.agent is not None:
-                outbox, high_bytes = driver.agent.outbox, self._limits.outbox_high_bytes
-                await self._room(outbox, high_bytes, peer.hung_up, gone)
+            if driver.agent is not None and not driver.agent.outbox.has_room(high_bytes):
+                await self._room(driver.agent.outbox, high_bytes, peer.hung_up, gone)
             # Requests make answers: a client that only writes is not read before it is detached.
-            outbox, high_bytes = visitor.outbox, self._limits.client_bytes_max // 2
-            await self._room(outbox, high_bytes, peer.hung_up, gone)
+            if not visitor.outbox.has_room(own_bytes):
+                await self._room(visitor.outbox, own_bytes, peer.hung_up, gone)
             items = await peer.receive()
         self._leave(number, peer.end_reason)
 

@@ -8,6 +8,7 @@ no difference to what comes out (RFC 6455 section 5).
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import frozen
@@ -29,6 +30,8 @@ _MASKED, _LENGTH = 0x80, 0x7F
 _LENGTH_2, _LENGTH_8 = 126, 127
 """The length field says that 2 or 8 bytes of length follow (section 5.2)."""
 _MASK_BYTES = 4
+_HEADS_MAX = 4096
+"""Heads of text frames that are remembered, by size."""
 
 
 @frozen
@@ -246,9 +249,10 @@ def _masked(data: bytes, mask: bytes) -> bytes:
 
 def text_frames(lines: Iterable[bytes]) -> bytes:
     """Unmasked frames, one final text frame a line, in one piece. The lines must be UTF-8."""
-    parts: list[bytes] = []
-    for line in lines:
-        parts += (_head(_TEXT, len(line)), line)
+    lines = list(lines)
+    parts = [b""] * (2 * len(lines))
+    parts[::2] = map(_text_head, map(len, lines))
+    parts[1::2] = lines
     return b"".join(parts)
 
 
@@ -280,6 +284,12 @@ def _control_frame(opcode: int, payload: bytes) -> bytes:
 
 _head_2 = struct.Struct("!BBH").pack
 _head_8 = struct.Struct("!BBQ").pack
+
+
+@lru_cache(_HEADS_MAX)
+def _text_head(size_bytes: int) -> bytes:
+    # A stream's lines have few different sizes, and one head costs as much as all else of a line.
+    return _head(_TEXT, size_bytes)
 
 
 def _head(opcode: int, size_bytes: int) -> bytes:

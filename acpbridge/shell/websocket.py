@@ -177,13 +177,17 @@ class WebSocket:
             self._news.unpark_all()
             self._heard.unpark_all()
 
-    async def send_lines(self, lines: Sequence[bytes]) -> None:
+    async def send_lines(self, lines: Sequence[bytes], joined: bytes | None = None) -> None:
         """Send each line as one text frame, all in one write.
+
+        Args:
+            lines: Without LF.
+            joined: The same with an LF each, where somebody has that.
 
         Raises:
             trio.BrokenResourceError: The connection has ended, or a write was cut off.
         """
-        if not is_utf8(b"\n".join(lines)):
+        if not is_utf8(b"\n".join(lines) if joined is None else joined):
             # One such frame would end the connection of a peer that keeps to section 8.1.
             self.mended_lines += sum(not is_utf8(line) for line in lines)
             lines = [line.decode("utf-8", "replace").encode() for line in lines]
@@ -311,10 +315,11 @@ class LineSender(trio.abc.SendStream):
         Raises:
             trio.BrokenResourceError: The connection has ended.
         """
-        lines = bytes(data).split(b"\n")
+        whole = bytes(data)
+        lines = whole.split(b"\n")
         rest = lines.pop()
         assert not rest, "a write holds whole lines"
-        await self._websocket.send_lines(lines)
+        await self._websocket.send_lines(lines, whole)
 
     async def wait_send_all_might_not_block(self) -> None:
         """Return at once: a batch waits where it is sent."""

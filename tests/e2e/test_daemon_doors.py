@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,11 +16,11 @@ import trio
 
 from tests.e2e.bridge import SCRIPTED, BridgeProcess, command
 from tests.e2e.daemon import attached, daemon, socket_of
-from tests.shell.clients import TOKEN, knock, read_to_end, read_until
+from tests.shell.clients import TEXT, TOKEN, knock, masked_frame, read_to_end, read_until
 from tests.shell.places import NOBODY, widen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
 pytestmark = pytest.mark.process
 
@@ -36,11 +37,11 @@ def token_file(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def open_to_the_web(
-    folder: Path, token_file: Path, *options: str
+    folder: Path, token_file: Path, *options: str, environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[tuple[BridgeProcess, int]]:
     """A daemon with a WebSocket listener, and its port."""
     words = ("--ws", "127.0.0.1:0", "--token-file", str(token_file), *options)
-    async with daemon(folder, *words) as ours:
+    async with daemon(folder, *words, environ=environ) as ours:
         found = re.search(rb"listening unix=\S+ ws=127\.0\.0\.1:(\d+)\n", ours.stderr)
         assert found
         yield ours, int(found[1])
@@ -214,3 +215,65 @@ async def test_another_user_is_refused_by_the_kernel_s_word(tmp_path: Path) -> N
             await works(folder)
     finally:
         shutil.rmtree(folder.parent)
+
+
+def asking(id_: int, method: str, **params: object) -> bytes:
+    frame = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+    return masked_frame(TEXT, json.dumps(frame).encode())
+
+
+@asynccontextmanager
+async def joined(port: int) -> AsyncIterator[trio.SocketStream]:
+    """A WebSocket client that has opened the session, and reads what a test reads."""
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(knock(port))
+        await read_until(stream, b"\r\n\r\n")
+        await stream.send_all(asking(1, "initialize", protocolVersion=1, clientCapabilities={}))
+        await read_until(stream, b'"id":1,')
+        await stream.send_all(asking(2, "session/new", cwd="/", mcpServers=[]))
+        await read_until(stream, b'"id":2,')
+        yield stream
+
+
+def prompting(text: str) -> bytes:
+    prompt = [{"type": "text", "text": text}]
+    return asking(3, "session/prompt", sessionId="s-1", prompt=prompt)
+
+
+async def test_a_lost_pong_detaches_and_cancels_nothing(tmp_path: Path, token_file: Path) -> None:
+    """Its network is gone, not its wish: the turn goes on without it."""
+    environ = {"ACPBRIDGE_PING_INTERVAL_S": "0.1", "ACPBRIDGE_PONG_WAIT_S": "0.3"}
+    async with (
+        open_to_the_web(tmp_path, token_file, environ=environ) as (ours, port),
+        joined(port) as stream,
+    ):
+        await stream.send_all(prompting("hang"))
+        await ours.said(b"nothing heard for 0.3 s")
+        async with attached(tmp_path) as client:
+            await client.answer(
+                await client.ask("initialize", protocolVersion=1, clientCapabilities={})
+            )
+            stats = await client.answer(await client.ask("_acpbridge/stats"))
+
+    assert stats["result"]["clients"] == 1
+    assert ["running"] == [turn["state"] for turn in stats["result"]["turns"]]
+
+
+async def test_a_slow_websocket_is_told_why_it_is_closed(tmp_path: Path, token_file: Path) -> None:
+    """1013, "try again later", behind the last whole message that it is sent."""
+    environ = {
+        "ACPBRIDGE_CLIENT_BYTES_MAX": str(1 << 20),
+        "ACPBRIDGE_WRITE_BYTES_MAX": "65536",
+        "ACPBRIDGE_CLOSE_WAIT_S": "20",
+    }
+    async with (
+        open_to_the_web(tmp_path, token_file, environ=environ) as (ours, port),
+        joined(port) as stream,
+    ):
+        await stream.send_all(prompting("flood 4096 8192"))
+        await ours.said(b"client_detached")
+        found = await read_to_end(stream)
+        at = found.rindex(b"\x03\xf5it read too slowly: ")
+
+    assert found[at - 2] == 0x88
+    assert found[at - 1] == len(found) - at
