@@ -7,7 +7,6 @@ looked at, and only where something has to be put into it.
 from __future__ import annotations
 
 import os
-import signal
 import socket
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,8 +14,8 @@ import trio
 
 from acpbridge.errors import DaemonFault
 from acpbridge.shell.observing import Observing
-from acpbridge.shell.stdio import check_stdio, own_stdio, read, receive_ready
-from acpbridge.shell.unix import peer_uid
+from acpbridge.shell.stdio import check_stdio, own_stdio, read, receive_ready, stop_signals
+from acpbridge.shell.unix import Presence, peer_uid, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,13 +87,22 @@ def attach_unix(path: Path, *, observes: bool, ensure: Callable[[], None] | None
         ensure()
         if trio.run(_attach_unix, path, pump):
             return 0
-        if pump.is_unheard:
-            ensure()
-        else:
-            raise gone("")
+        if not pump.is_unheard:
+            raise _left_by(path)
+        ensure()
     if trio.run(_attach_unix, path, pump):
         return 0
-    raise gone("")
+    raise _left_by(path)
+
+
+def _left_by(path: Path) -> DaemonFault:
+    """The fault that says what became of the connection."""
+    if probe(path) is not Presence.LIVE:
+        return gone("")
+    hint = (
+        "the daemon has closed the connection, and says in its log why: load the session to go on"
+    )
+    return DaemonFault("detached", hint)
 
 
 async def _attach_unix(path: Path, pump: Pump) -> bool:
@@ -140,7 +148,7 @@ async def join(line: Line, pump: Pump) -> bool:
     """
     with own_stdio() as (stdin, stdout):
         async with trio.open_nursery() as nursery:
-            with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            with trio.open_signal_receiver(*stop_signals()) as signals:
 
                 async def watch() -> None:
                     async for _ in signals:

@@ -18,6 +18,7 @@ from acpbridge.shell.agent import AgentProcess
 from acpbridge.shell.disk import Disk
 from acpbridge.shell.driver import Core, Driver
 from acpbridge.shell.outbox import Outbox
+from acpbridge.shell.stdio import stop_signals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 StateT = TypeVar("StateT")
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SPARE_S = 1.0
 """Time beyond the agent's own bounds before a stop is forced."""
 
@@ -166,11 +166,8 @@ class House(Generic[StateT]):
 
         Only the same one: a terminal that closes sends SIGHUP, and its client SIGTERM with it.
         """
-        # nohup's promise: a hang-up that was ignored when we started stays ignored.
-        is_heard = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
-        wanted = [number for number in _SIGNALS if number is not signal.SIGHUP or is_heard]
         seen: set[int] = set()
-        with trio.open_signal_receiver(*wanted) as signals:
+        with trio.open_signal_receiver(*stop_signals()) as signals:
             task_status.started()
             async for number in signals:
                 for agent in self._processes if number in seen else ():

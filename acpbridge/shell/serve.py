@@ -78,7 +78,7 @@ async def _serve(
 
             def tell(start_fault: str) -> None:
                 if start_fault:
-                    hint = f"cannot start {start_fault}"
+                    hint = f"cannot start the agent: {start_fault}"
                     ready.say_fault(AgentFault("agent_not_started", hint))
                 else:
                     around.stderr.put_line(words)

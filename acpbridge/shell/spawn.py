@@ -76,7 +76,10 @@ def ensure_daemon(
 
 def _check_agent(path: Path, agent: Sequence[str]) -> None:
     if owner_words(path) not in {"", agent_digest(agent)}:
-        hint = f"the daemon on {path} keeps another agent: choose another path with --unix"
+        hint = (
+            f"the daemon on {path} keeps another agent, or the same by another command:"
+            " choose another path with --unix, or attach without --spawn"
+        )
         raise UsageFault("daemon_of_another_agent", hint)
 
 

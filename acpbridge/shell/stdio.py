@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 READ_BYTES = 64 * 1024
 """What one read asks for; a pipe gives at most what it holds, 64 KiB by default."""
+
+
+def stop_signals() -> list[signal.Signals]:
+    """The signals that ask to stop; what is sent to a process that nohup started is none."""
+    # nohup's promise: a hang-up that was ignored when we started stays ignored.
+    is_heard = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if is_heard else [])]
 
 
 def check_stdio() -> None:

@@ -173,3 +173,30 @@ async def test_a_client_that_reads_nothing_is_detached_and_comes_back(tmp_path: 
                 pass
         async with attached(tmp_path) as again:
             await again.begin()
+
+
+async def test_attach_tells_a_detached_client_from_a_dead_daemon(tmp_path: Path) -> None:
+    """Its client reads nothing of a flood: the daemon lives, and the session can be loaded."""
+    limit = {"ACPBRIDGE_CLIENT_BYTES_MAX": str(1 << 20)}
+    async with daemon(tmp_path, environ=limit) as ours, attached(tmp_path) as client:
+        await client.begin()
+        await client.prompt("flood 4096 8192")
+        await ours.said(b"client_detached")
+        while await client.read():
+            pass
+        assert await client.code() == 5
+        await client.said(b"\n")
+
+    assert b"the daemon has closed the connection" in client.stderr
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_ends_attach_as_its_client_would(
+    tmp_path: Path, end: signal.Signals
+) -> None:
+    async with daemon(tmp_path), attached(tmp_path) as client:
+        await client.begin()
+        client.process.send_signal(end)
+
+        assert await client.code() == 0
+    assert b"" == client.stderr
