@@ -183,6 +183,20 @@ async def test_a_listener_that_is_not_safe_is_not_opened(
     assert not socket_of(tmp_path).exists()
 
 
+async def test_a_port_that_is_taken_is_told_of(tmp_path: Path, token_file: Path) -> None:
+    """And nothing is left: neither a socket nor an agent."""
+    async with open_to_the_web(tmp_path, token_file) as (_, port):
+        argv = ("--ws", f"127.0.0.1:{port}", "--token-file", str(token_file), "--", *SCRIPTED)
+        folder = tmp_path / "other"
+        async with command("serve", "--state-dir", str(folder), *argv) as other:
+            assert await other.code() == 2
+            await other.said(b"\n")
+
+    assert b"cannot listen on port" in other.stderr
+    assert other.stderr.count(b"\n") == 1
+    assert not socket_of(folder).exists()
+
+
 CONNECT = """
 import os, socket, sys
 os.setuid(int(sys.argv[2]))

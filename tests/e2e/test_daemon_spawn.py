@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from acpbridge.shell.spawn import LOG_BYTES_MAX
 from tests.e2e.bridge import BOUND_S, SCRIPTED, BridgeProcess, command
 from tests.e2e.daemon import SHORT, attached, daemon, socket_of
 from tests.shell.processes import gone, is_alive
@@ -164,6 +165,21 @@ async def test_an_option_that_the_daemon_refuses_is_told(folder: Path) -> None:
         await client.said(b"\n")
 
     assert b"an absolute path of at most" in client.stderr
+
+
+def make_log(folder: Path, size_bytes: int) -> None:
+    folder.mkdir()
+    (folder / "daemon.log").touch(mode=0o600)
+    os.truncate(folder / "daemon.log", size_bytes)
+
+
+async def test_a_long_log_is_set_aside(folder: Path) -> None:
+    make_log(folder, LOG_BYTES_MAX + 1)
+    async with spawning(folder) as client:
+        await initialized(client)
+
+    assert (folder / "daemon.log.1").stat().st_size == LOG_BYTES_MAX + 1
+    assert 0 < (folder / "daemon.log").stat().st_size < LOG_BYTES_MAX
 
 
 async def test_a_daemon_of_another_agent_is_not_joined(folder: Path) -> None:
