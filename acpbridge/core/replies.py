@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from acpbridge.wire import acp, codec, scan, splice
-from acpbridge.wire.frame import RpcId
+from acpbridge.wire.frame import Frame, RpcId
 
 ERROR_CODES = {
     "busy": -32050,
@@ -46,6 +46,13 @@ def chunk(session_id: str, text: str, variant: str) -> bytes:
         "_meta": {"acpbridge": {"notice": True}},
     }
     return codec.notification(acp.SESSION_UPDATE, {"sessionId": session_id, "update": update})
+
+
+def is_notice(frame: Frame) -> bool:
+    """Whether a chunk is one of ours."""
+    meta = frame.update.get("_meta")
+    said = meta.get("acpbridge") if isinstance(meta, dict) else None
+    return isinstance(said, dict) and said.get("notice") is True
 
 
 def marked(line: bytes, holder: str, said: dict[str, Any]) -> bytes:

@@ -87,9 +87,12 @@ def _streamed(hub: Hub, chunks: Chunks, lines: Sequence[bytes], trace: str) -> N
 def _updated(hub: Hub, conversation: Conversation, frame: Frame, trace: str) -> None:
     """Anything that the agent, or the bridge, says in a session."""
     session = hub.bridge.sessions.get(conversation.id)
-    if session is not None and session.loading and frame.variant in CONTENT:
-        _replayed(hub, conversation, frame.raw)
-        return
+    if session is not None and session.loading:
+        if frame.variant in CONTENT and not replies.is_notice(frame):
+            _replayed(hub, conversation, frame.raw)
+            return
+        if conversation.window_seq is None:
+            conversation.window_seq = hub.log.latest_seq(conversation.id)
     settings.learn(conversation, frame)
     trace = trace or hub.trace(conversation)
     log(hub, conversation, frame.raw, trace, frame.variant)

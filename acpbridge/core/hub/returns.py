@@ -122,7 +122,9 @@ def _replay(hub: Hub, client: Client, conversation: Conversation, frame: Frame) 
 
 def _resume(hub: Hub, client: Client, conversation: Conversation, frame: Frame) -> None:
     """Answer a resume: nothing old is said again, but what nobody has seen."""
-    _answer(hub, client, conversation, frame, "")
+    missed = hub.log.since(conversation.id, hub.log.epoch, conversation.seen_seq)
+    is_cut = not conversation.followers and (missed.truncated or missed.text_dropped)
+    _answer(hub, client, conversation, frame, "partial" if is_cut else "")
     catch_up(hub, client, conversation)
 
 
@@ -147,7 +149,7 @@ def _go(hub: Hub, conversation: Conversation) -> list[Event]:
     """Take the first of the loads that wait to the agent."""
     number, frame = conversation.loads[0]
     conversation.replay, conversation.replay_bytes = [], 0
-    conversation.load_seq = follow.latest_seq(hub, conversation)
+    conversation.load_seq, conversation.window_seq = follow.latest_seq(hub, conversation), None
     return [forward(hub, hub.clients[number], frame)]
 
 
@@ -183,7 +185,8 @@ def _loaded(
         return
     if is_load and asker.number not in conversation.followers:
         # What is no history, and came among it, comes before the answer; nothing comes twice.
-        _tell_since(hub, asker, conversation, conversation.load_seq)
+        if conversation.window_seq is not None:
+            _tell_since(hub, asker, conversation, conversation.window_seq)
         conversation.seen_seq = conversation.base_seq
     hub.answer(route.client, route.id, renamed(frame.raw, route), frame.id)
     _join(hub, asker, conversation, is_told=is_load)

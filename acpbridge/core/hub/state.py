@@ -85,7 +85,9 @@ class Conversation:
     """What the agent has replayed for the first of them; None where that was too much."""
     replay_bytes: int = 0
     load_seq: int = 0
-    """The seq of the last event when the first of them went."""
+    """The seq of the last event when the bridge was given the first of them."""
+    window_seq: int | None = None
+    """The seq of the last event before the first one that came while the agent was at it."""
     trace: str = ""
     """The trace id of its last turn."""
     is_orphaned: bool = False

@@ -1,4 +1,4 @@
-"""`session/load` and `session/resume`: by the log where that is whole, else by the agent."""
+"""`session/load` and `session/resume` by the agent, and how a session begins."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from tests.core.script import (
     ended,
     error,
     new_result,
-    notify,
-    permission,
     prompt,
     request,
     tool,
@@ -235,75 +233,6 @@ def test_a_replay_that_fails_for_one_that_has_left_concerns_nobody() -> None:
     crowd.go(2)
     crowd.agent(error(wire, -32603, "busy disk"))
     assert crowd.count("replay_failed") == 0
-
-
-# -- by the log -------------------------------------------------------------------------------
-def test_history_and_log_are_the_whole_conversation_once() -> None:
-    crowd = loaded(1, echo("old"), chunk("history"))
-    turn(crowd, 1, chunk("new "), chunk("words"), tool())
-    crowd.say(2, load("m"))
-    crowd.say(3, load("m"))
-    expected = [
-        "user_message_chunk", "agent_message_chunk",
-        "user_message_chunk", "agent_message_chunk", "tool_call", "=m",
-    ]  # fmt: skip
-    plain = crowd.hears(2)
-    assert methods(plain) == expected
-    assert words(plain) == "historynew words"
-    assert plain[-1]["result"] == LOADED
-    seen = crowd.hears(3)
-    assert methods(seen) == [*expected[:-1], "_acpbridge/turn_ended", "=m"]
-    assert [frame["params"]["_meta"]["acpbridge"].get("seq") for frame in seen[:-1]] == [
-        None, None, 1, 3, 4, 5,
-    ]  # fmt: skip
-    assert crowd.got() == []
-    crowd.agent(chunk("live"))
-    assert words(crowd.hears(2)) == words(crowd.hears(3)) == "live"
-
-
-def test_a_load_while_a_turn_runs_is_answered_and_the_turn_goes_on() -> None:
-    """S12.4: and a cancel behind it still reaches the turn."""
-    crowd = greeted(None, None)
-    crowd.start(1)
-    wire = crowd.prompted(1, "p")
-    crowd.agent(chunk("a"), permission(9))
-    crowd.say(2, load("l"))
-    assert methods(crowd.hears(2)) == [
-        "user_message_chunk", "agent_message_chunk", "=l", "session/request_permission",
-    ]  # fmt: skip
-    crowd.say(2, notify("session/cancel", {"sessionId": "s1"}))
-    assert "session/cancel" in [frame.get("method") for frame in crowd.got()]
-    crowd.agent(ended(wire, "cancelled"))
-    assert methods(crowd.hears(1))[-1:] == ["=p"]
-
-
-def test_a_load_is_partial_while_a_turn_runs_and_the_log_does_not_reach_back() -> None:
-    crowd = greeted(None, None, log_events_max=1)
-    crowd.start(1)
-    crowd.prompted(1, "p")
-    crowd.agent(tool("a"), tool("b"), chunk("now"))
-    crowd.say(2, load("l"))
-    heard = crowd.hears(2)
-    assert methods(heard) == ["tool_call", "agent_message_chunk", "=l"]
-    assert replayed(heard) == "partial"
-    assert crowd.got() == []
-
-
-def test_text_alone_that_was_dropped_is_a_hole_too() -> None:
-    crowd = greeted(None, None, log_text_bytes_max=2_000)
-    crowd.start(1)
-    turn(crowd, 1, chunk("a" * 900), tool(), chunk("b" * 900))
-    crowd.say(2, load("l"))
-    assert crowd.took("session/load")
-
-
-def test_a_forked_session_has_a_past_that_only_the_agent_knows() -> None:
-    crowd = greeted(None, None)
-    crowd.start(1)
-    crowd.say(1, request("f", "session/fork", {"sessionId": "s1", "cwd": "/w"}))
-    crowd.agent(answer(crowd.took("session/fork")["id"], new_result("s2")))
-    crowd.say(2, load("l", "s2"))
-    assert crowd.took("session/load")["params"]["sessionId"] == "s2"
 
 
 # -- a session begins -------------------------------------------------------------------------
