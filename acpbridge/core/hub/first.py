@@ -11,6 +11,9 @@ from acpbridge.core.hub.state import Client, Hub, Route
 from acpbridge.wire import acp, codec, scan
 from acpbridge.wire.frame import Frame, Kind, RpcId
 
+_LEVELS_MAX = 8
+"""Capabilities are compared down to this level; what is below is one with what holds it."""
+
 
 def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     """Take in a client's initialize: it goes to the agent, waits for another's, or is answered."""
@@ -90,14 +93,14 @@ def _member(holder: Any, *path: str) -> Any:
     return holder
 
 
-def _flags(capabilities: dict[str, Any], path: str = "") -> set[str]:
+def _flags(capabilities: dict[str, Any], path: str = "", level: int = 1) -> set[str]:
     """The names of all capabilities that are switched on, as `fs.readTextFile`."""
     found: set[str] = set()
     for name, value in capabilities.items():
         if name == "_meta":
             continue
         if isinstance(value, dict):
-            inner = _flags(value, f"{path}{name}.")
+            inner = _flags(value, f"{path}{name}.", level + 1) if level < _LEVELS_MAX else set()
             found |= inner or {f"{path}{name}"}
         elif value:
             found.add(f"{path}{name}")

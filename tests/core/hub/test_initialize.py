@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.core.hub.crowd import EVENTS, OBSERVES, Crowd, load, since
-from tests.core.script import CAPABILITIES, INFOS, Json, answer, error, notify, request
+from tests.core.script import CAPABILITIES, INFOS, Json, answer, dumps, error, notify, request
 
 RESULT: Json = {
     "protocolVersion": 1,
@@ -100,6 +100,17 @@ def test_what_is_no_object_is_no_capability() -> None:
     crowd.say(1, request(1, "initialize", {"clientCapabilities": [1]}))
     crowd.agent(answer(crowd.took("initialize")["id"], RESULT))
     assert crowd.hears(1) == [answer(1, RESULT)]
+
+
+def test_capabilities_within_capabilities_end_somewhere() -> None:
+    """A line may nest a thousand deep, and what one client says of itself must end nobody."""
+    crowd = Crowd()
+    crowd.greet(1)
+    line = dumps(request(1, "initialize", {"clientCapabilities": "deep"}))
+    crowd.join(2)
+    crowd.say(2, line.replace(b'"deep"', b'{"a":' * 995 + b"{}" + b"}" * 995))
+    differs = ".".join("a" * 8)
+    assert crowd.hears(2)[0]["result"]["_meta"] == {"acpbridge": {"capabilitiesDiffer": [differs]}}
 
 
 def test_who_asks_for_events_is_told_the_epoch() -> None:
