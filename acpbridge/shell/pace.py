@@ -3,7 +3,7 @@
 An agent that fills a pipe writes two hundred megabytes a second, and no client reads that fast: a
 large history could never be loaded if whoever falls behind were detached at once. So a client may
 hold the agent up, but for `client_wait_max_s` in all until it has caught up: one that stalls costs
-the others that much, once.
+the others that much, once, and several that stall together cost no more.
 """
 
 from __future__ import annotations
@@ -52,13 +52,17 @@ class Pace:
     async def room(self, high_bytes: int | None = None) -> None:
         """As `Reader`."""
         limit_bytes = min(high_bytes or self._high_bytes, self._high_bytes)
-        for visitor in list(self._visitors.values()):
-            if not self._is_waited_for(visitor, limit_bytes):
-                continue
-            begin_s = trio.current_time()
-            with trio.move_on_after(self._wait_max_s - visitor.waited_s):
-                await visitor.outbox.room(limit_bytes)
-            visitor.waited_s += trio.current_time() - begin_s
+        visitors = list(self._visitors.values())
+        async with trio.open_nursery() as nursery:
+            for visitor in visitors:
+                if self._is_waited_for(visitor, limit_bytes):
+                    nursery.start_soon(self._wait_for, visitor, limit_bytes)
+
+    async def _wait_for(self, visitor: Visitor, limit_bytes: int) -> None:
+        begin_s = trio.current_time()
+        with trio.move_on_after(self._wait_max_s - visitor.waited_s):
+            await visitor.outbox.room(limit_bytes)
+        visitor.waited_s += trio.current_time() - begin_s
 
     def _is_waited_for(self, visitor: Visitor, limit_bytes: int) -> bool:
         waiting_bytes = visitor.outbox.waiting_bytes

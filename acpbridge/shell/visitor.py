@@ -1,7 +1,7 @@
 """One client of the daemon: what waits for it, and how it comes to leave.
 
-A client that reads too slowly is detached at its byte limit: the agent and the other clients
-never wait for it. The lines that wait are the same objects for all of them, so what a slow one
+A client that reads too slowly is detached at its byte limit; the agent waits for it before that as
+`pace` says. The lines that wait are the same objects for all of them, so what a slow one
 holds is held once.
 """
 

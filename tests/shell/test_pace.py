@@ -65,6 +65,17 @@ async def test_one_that_stalls_is_waited_for_once_and_then_detached(
     assert await daemon.waited_s() == 0
 
 
+async def test_two_that_stall_together_are_waited_for_together(
+    daemon: Daemon, autojump_clock: MockClock
+) -> None:
+    """Else as many clients as may come would hold the agent up for a minute."""
+    daemon.send(1, HIGH_BYTES)
+    daemon.send(2, HIGH_BYTES)
+
+    assert await daemon.waited_s() == pytest.approx(WAIT_S)
+    assert await daemon.waited_s() == 0
+
+
 async def test_one_that_has_caught_up_is_waited_for_again(
     daemon: Daemon, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
