@@ -230,14 +230,17 @@ class Daemon(House[StateT], Generic[StateT]):
         def gone() -> None:
             self._leave(number, "it closed the connection")
 
-        while items is not None and not visitor.has_left.is_set():
-            if items:
-                driver.take_client(items, number)
-            if driver.agent is not None and not driver.agent.outbox.has_room(high_bytes):
-                await self._room(driver.agent.outbox, high_bytes, peer.hung_up, gone)
-            # Requests make answers: a client that only writes is not read before it is detached.
-            if not visitor.outbox.has_room(own_bytes):
-                await self._room(visitor.outbox, own_bytes, peer.hung_up, gone)
+        while items is not None:
+            for item in items:
+                if visitor.has_left.is_set():
+                    return
+                # One by one: what one read brings may ask for a gigabyte of replays.
+                driver.take_client((item,), number)
+                if driver.agent is not None and not driver.agent.outbox.has_room(high_bytes):
+                    await self._room(driver.agent.outbox, high_bytes, peer.hung_up, gone)
+                # Who only writes is not read, and so makes no more answers, before it is detached.
+                if not visitor.outbox.has_room(own_bytes):
+                    await self._room(visitor.outbox, own_bytes, peer.hung_up, gone)
             items = await peer.receive()
         self._leave(number, peer.end_reason)
 

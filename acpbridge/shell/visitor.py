@@ -35,7 +35,8 @@ class Visitor:
         )
         self._bytes_max = limits.client_bytes_max
         self._spare_bytes = 0
-        """The longest line over the limit that waits: one such line alone detaches nobody."""
+        """The most that was put at once, a long line or the replay that a client has asked for, if
+        it is over half the limit: that alone detaches nobody."""
         self._detach = detach
         self.is_slow = False
         """It was over its limit; what waits for it is not written any more."""
@@ -47,11 +48,11 @@ class Visitor:
 
     def put_all(self, lines: Sequence[bytes]) -> None:
         """Queue lines; never waits."""
+        before_bytes = self.outbox.waiting_bytes
         self.outbox.put_all(lines)
-        if self.outbox.waiting_bytes > self._bytes_max:
-            longest_bytes = max(map(len, lines), default=0) + 1
-            if longest_bytes > self._bytes_max:
-                self._spare_bytes = max(self._spare_bytes, longest_bytes)
+        put_bytes = self.outbox.waiting_bytes - before_bytes
+        if put_bytes > self._bytes_max // 2:
+            self._spare_bytes = max(self._spare_bytes, put_bytes)
 
     def flush(self) -> None:
         """Have it written; what does not fit may be too much."""

@@ -41,6 +41,8 @@ class Crowd:
     """The whole state: who is there, and every event so far."""
 
     present: list[int] = field(factory=list)
+    replay: Sequence[bytes] = ()
+    """What a `replay` request is answered with."""
     seen: list[HubEvent] = field(factory=list)
     news: trio.Event = field(factory=trio.Event)
 
@@ -71,6 +73,8 @@ def step(crowd: Crowd, _now_s: float, event: HubEvent) -> Iterable[Effect]:
             return (ToClients(tuple(crowd.present), (frame.raw,)),)
         case AgentStreamed(chunks=chunks):
             return (ToClients(tuple(crowd.present), chunks.lines),)
+        case ClientSent(frame, number) if frame.method == "replay":
+            return (ToClients((number,), crowd.replay),)
         case ClientSent(frame):
             return (ToAgent(frame.raw),)
         case StopAsked():

@@ -198,6 +198,29 @@ async def test_a_client_that_only_writes_is_held_back_and_not_detached(
         assert "closed" in (await rig.crowd.until(ClientLeft))[0].reason
 
 
+async def test_replays_that_are_asked_for_at_once_come_as_they_are_read(
+    nursery: trio.Nursery,
+) -> None:
+    """A client that loads all its sessions in one write is not slow, nor may it take a gigabyte."""
+    count, replay = 20, [b'{"method":"x"}' * 10] * 60
+    async with at_work(Rig(limits=evolve(LIMITS, client_bytes_max=10_000)), nursery) as rig:
+        rig.crowd.replay = replay
+        stuck = RecordingStream()
+        stuck.block()
+        client = rig.come(stuck)
+        await client.say(*[b'{"jsonrpc":"2.0","id":1,"method":"replay"}'] * count)
+        await rig.crowd.until(ClientSent)
+        await wait_all_tasks_blocked()
+        assert len(await rig.crowd.until(ClientSent)) == 1
+        stuck.unblock()
+        await rig.crowd.until(ClientSent, count)
+        with trio.fail_after(BOUND_S):
+            while stuck.data.count(b"\n") < count * len(replay):
+                await wait_all_tasks_blocked()
+
+        assert [1] == rig.crowd.present
+
+
 async def test_one_client_more_is_refused_in_words(nursery: trio.Nursery) -> None:
     async with at_work(Rig(policy=Policy(clients_max=1)), nursery) as rig:
         first, second, third = rig.come(), rig.come(), rig.come()
