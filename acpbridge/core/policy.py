@@ -131,6 +131,8 @@ class Policy:
     """What the agent asks waits this long for a client of its session to come back."""
     idle_exit_s: float = 0.0
     """A daemon without a client and without a turn ends after this long; 0 means never."""
+    client_requests_max: int = 4096
+    """Requests of one client of the daemon that are open at a time; one more is refused."""
     clients_max: int = 64
     """Connections at a time; one more is refused in words."""
 

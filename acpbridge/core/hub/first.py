@@ -11,6 +11,8 @@ from acpbridge.core.hub.state import Client, Hub, Route
 from acpbridge.wire import acp, codec, scan
 from acpbridge.wire.frame import Frame, Kind, RpcId
 
+LATE_MAX = 4
+"""How often one client may say initialize before the agent has answered the first one's."""
 _LEVELS_MAX = 8
 """Capabilities are compared down to this level; what is below is one with what holds it."""
 
@@ -40,8 +42,11 @@ def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     elif hub.first is None:
         hub.first = client
         return [forward(hub, client, frame)]
-    else:
+    elif sum(number == client.number for number, _ in hub.late) < LATE_MAX:
         hub.late.append((client.number, frame))
+    else:
+        text = "initialize was sent before; wait for its answer."
+        hub.refuse(client.number, frame.id, acp.INVALID_REQUEST, text)
     return []
 
 

@@ -56,6 +56,10 @@ def _request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
         text = f"An observer prompts and changes nothing; {frame.method} was not sent."
         hub.answer(client.number, frame.id, replies.refusal(frame.id, "observer", text))
         return []
+    if client.open_count >= hub.bridge.policy.client_requests_max and hub.is_shared:
+        text = "Too many requests of this client are open (client_requests_max); not sent."
+        hub.answer(client.number, frame.id, replies.refusal(frame.id, "queue-full", text))
+        return []
     if frame.method in LOADS and hub.is_shared:
         return returns.load(hub, client, frame)
     if frame.method == acp.SESSION_CLOSE and _leaves_others(hub, client, frame):
@@ -102,12 +106,11 @@ def _cancel_request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
     """The client names its own id; the bridge knows the request by the hub's."""
     span = scan.find(frame.raw, "params", "requestId")
     id_ = RpcId(frame.raw[span[0] : span[1]]) if span is not None else RpcId(b"")
-    for wire_id, route in hub.routes.items():
-        if span is not None and (route.client, route.id) == (client.number, id_):
-            line = splice.replace(frame.raw, span, wire_id)
-            kind, method = frame.kind, frame.method
-            own = Frame(line, kind, method, frame.id, frame.session, "", False, "", frame.body)
-            return [ClientSent(own, client.number)]
+    if span is not None and id_ in client.open:
+        line = splice.replace(frame.raw, span, client.open[id_][0])
+        kind, method = frame.kind, frame.method
+        own = Frame(line, kind, method, frame.id, frame.session, "", False, "", frame.body)
+        return [ClientSent(own, client.number)]
     hub.note("cancel_of_unknown_request", id=id_.decode(errors="replace"))
     return []
 

@@ -263,7 +263,7 @@ def _answered(hub: Hub, frame: Frame) -> None:
         _stray(hub, frame)
         return
     _route_over(hub, route, frame)
-    hub.routes.pop(frame.id, None)
+    hub.end_route(frame.id)
     hub.bridge.unheard.discard(frame.id)
 
 

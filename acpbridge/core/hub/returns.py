@@ -91,6 +91,10 @@ def load(hub: Hub, client: Client, frame: Frame) -> list[Event]:
         text = f"The session {frame.session} is not open here; an observer opens none."
         hub.answer(client.number, frame.id, replies.refusal(frame.id, "observer", text))
         return []
+    if len(conversation.loads) > hub.bridge.policy.queue_prompts_max:
+        text = "Too much waits for this session to be loaded already (queue_prompts_max)."
+        hub.answer(client.number, frame.id, replies.refusal(frame.id, "queue-full", text))
+        return []
     conversation.loads.append((client.number, frame))
     return _go(hub, conversation) if len(conversation.loads) == 1 else []
 

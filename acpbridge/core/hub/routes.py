@@ -14,10 +14,8 @@ def forward(hub: Hub, client: Client, frame: Frame) -> ClientSent:
     """Take a client's request to the bridge, and keep the way that its answer will take back."""
     wire_id = hub.new_id(client.number) if hub.is_shared else frame.id
     setting = _setting(frame)
-    # The one client of `run` keeps its ids: of two under the same the first is answered first.
-    hub.routes.setdefault(
-        wire_id, Route(client.number, frame.id, frame.method, frame.session, setting=setting)
-    )
+    route = Route(client.number, frame.id, frame.method, frame.session, setting=setting)
+    hub.begin_route(wire_id, route)
     if wire_id == frame.id:
         return ClientSent(frame, client.number)
     line = splice.with_id(frame.raw, wire_id)

@@ -29,6 +29,10 @@ class Client:
     wants_events: bool = False
     """It said `_meta.acpbridge.events`: its frames carry their place in the log."""
     capabilities: dict[str, Any] = field(factory=dict)
+    open: dict[RpcId, list[RpcId]] = field(factory=dict)
+    """By its own id, the hub's ids of its requests at the bridge, oldest first."""
+    open_count: int = 0
+    """How many they are."""
 
 
 @define(eq=False)
@@ -150,17 +154,40 @@ class Hub:
 
         `own` is the hub's id of the request, where it still has one.
         """
-        lines, older = [line], None
-        for wire_id, route in self.routes.items():
-            if wire_id == own:
-                lines += route.behind
-                break
-            if route.client == client and route.id == id_:
-                older = route
-        if older is not None and self.is_shared:
-            older.behind += lines
-        elif client in self.clients:
+        asker = self.clients.get(client)
+        if asker is None:
+            return
+        lines, opened = [line], asker.open.get(id_, [])
+        older = opened[: opened.index(own)] if own in opened else opened
+        if own in self.routes:
+            lines += self.routes[own].behind
+        if older and self.is_shared:
+            self.routes[older[-1]].behind += lines
+        else:
             self.send((client,), *lines)
+
+    def begin_route(self, wire_id: RpcId, route: Route) -> None:
+        """A request goes to the bridge under this id.
+
+        The one client of `run` keeps its ids: of two under the same the first is answered first.
+        """
+        asker = self.clients[route.client]
+        if wire_id not in self.routes:
+            self.routes[wire_id] = route
+            asker.open.setdefault(route.id, []).append(wire_id)
+            asker.open_count += 1
+
+    def end_route(self, wire_id: RpcId) -> None:
+        """It was answered."""
+        route = self.routes.pop(wire_id)
+        asker = self.clients.get(route.client)
+        if asker is None:
+            return
+        asker.open_count -= 1
+        opened = asker.open[route.id]
+        opened.remove(wire_id)
+        if not opened:
+            del asker.open[route.id]
 
     def new_id(self, client: int) -> RpcId:
         """An id for a client's request, which names whose it is."""

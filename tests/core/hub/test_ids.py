@@ -71,6 +71,27 @@ def test_a_second_open_id_is_kept_for_a_client_that_stays_only() -> None:
     assert 1 not in crowd.lines
 
 
+def test_a_client_s_open_requests_have_a_limit_of_their_own() -> None:
+    """An agent that answers nothing must not cost a client's flood more than that (I9)."""
+    crowd = Crowd(client_requests_max=2)
+    crowd.greet(1)
+    crowd.greet(2)
+    crowd.say(1, listing(1), listing(1))
+    wires = [frame["id"] for frame in crowd.got()]
+    crowd.say(1, listing(2), request(3, "_acpbridge/stats", {}))
+    refused, told = crowd.hears(1)
+    assert refused["error"]["data"]["acpbridge"]["kind"] == "queue-full"
+    assert "client_requests_max" in refused["error"]["message"]
+    assert told["id"] == 3
+    crowd.say(2, listing(2))
+    assert len(crowd.got()) == 1
+    crowd.agent(answer(wires[1], {}), answer(wires[0], {}))
+    assert [frame["id"] for frame in crowd.hears(1)] == [1, 1]
+    assert crowd.hub.clients[1].open == {}
+    crowd.say(1, listing(2))
+    assert len(crowd.got()) == 1
+
+
 def test_a_cancel_request_names_the_id_of_its_own_client() -> None:
     crowd = two()
     crowd.start(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from acpbridge.core.hub.first import LATE_MAX
 from tests.core.hub.crowd import EVENTS, OBSERVES, Crowd, load, since
 from tests.core.script import CAPABILITIES, INFOS, Json, answer, dumps, error, notify, request
 
@@ -139,6 +140,17 @@ def test_a_second_initialize_of_one_client_changes_nothing() -> None:
     crowd.say(2, hello(3))
     assert crowd.hears(2)[0]["id"] == 3
     assert crowd.hub.clients[2].observes
+
+
+def test_initialize_waits_so_often_and_no_more() -> None:
+    crowd = Crowd()
+    crowd.join(1, 2)
+    crowd.say(1, hello(0))
+    crowd.say(2, *[hello(number) for number in range(LATE_MAX + 1)])
+    (refused,) = crowd.hears(2)
+    assert (refused["id"], refused["error"]["code"]) == (LATE_MAX, -32600)
+    crowd.agent(answer(crowd.took("initialize")["id"], RESULT))
+    assert [frame["id"] for frame in crowd.hears(2)] == list(range(LATE_MAX))
 
 
 def test_an_observer_that_came_first_may_ask_again() -> None:

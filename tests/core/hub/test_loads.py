@@ -312,3 +312,17 @@ def test_a_prompt_in_a_session_that_nobody_opened_here() -> None:
     crowd.say(1, prompt("p", session="s9"))
     crowd.agent(chunk("x", "s9"), ended(crowd.took("session/prompt")["id"]))
     assert methods(crowd.hears(1)) == ["agent_message_chunk", "=p"]
+
+
+def test_what_waits_for_a_load_has_a_limit() -> None:
+    """I9: `queue_prompts_max`, beside the one that is at the agent."""
+    crowd = greeted(None, None, queue_prompts_max=2)
+    crowd.say(1, load("a"))
+    crowd.say(2, load("b"), load("c"), load("d"))
+    (refused,) = crowd.hears(2)
+    assert refused["id"] == "d"
+    assert refused["error"]["data"]["acpbridge"]["kind"] == "queue-full"
+    assert "queue_prompts_max" in refused["error"]["message"]
+    crowd.agent(answer(crowd.took("session/load")["id"], LOADED))
+    assert methods(crowd.hears(1)) == ["=a"]
+    assert methods(crowd.hears(2)) == ["=b", "=c"]
