@@ -137,7 +137,22 @@ def _answer(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     if not hub.is_shared:
         hub.asks.pop(event.frame.id, None)
         return [event]
+    if _steps_aside(hub, client, event.frame):
+        return []
     return [event] if _wins(hub, client, event.frame.id) else []
+
+
+def _steps_aside(hub: Hub, client: Client, frame: Frame) -> bool:
+    """That a client does not know the method is no answer, while others have the question."""
+    ask = hub.asks.get(frame.id)
+    if frame.kind is not Kind.ERROR or frame.error.get("code") != acp.METHOD_NOT_FOUND:
+        return False
+    if ask is None or client.number not in ask.shown or len(ask.shown) == 1:
+        return False
+    ask.shown.discard(client.number)
+    ask.seen.discard(client.number)
+    hub.note("client_cannot_answer", client=client.number, method=ask.frame.method)
+    return True
 
 
 def _wins(hub: Hub, client: Client, id_: RpcId) -> bool:

@@ -123,6 +123,24 @@ def test_an_error_is_an_answer_too() -> None:
     assert crowd.hears(1) == [withdrawn()]
 
 
+def test_a_client_that_does_not_know_the_question_does_not_answer_for_the_others() -> None:
+    """Most clients know no elicitation, and say so at once, before any person can."""
+    crowd = crowded(None, OBSERVES)
+    crowd.agent(asking("elicitation/create"))
+    unknown = {"jsonrpc": "2.0", "id": 9, "error": {"code": -32601, "message": "what?"}}
+    for number in (1, 2, 3):
+        crowd.hears(number)
+    crowd.say(2, unknown)
+    assert crowd.got() == []
+    assert crowd.raw(1) == []
+    crowd.say(2, answer(9, ALLOW))
+    assert crowd.got() == []
+    crowd.say(1, unknown)
+    assert crowd.got() == [unknown]
+    assert crowd.raw(2) == []
+    assert crowd.hears(3) == [withdrawn()]
+
+
 def test_an_observer_sees_it_and_what_it_answers_is_dropped() -> None:
     crowd = crowded(OBSERVES)
     crowd.greet(3, {"acpbridge": {"observe": True}})
