@@ -17,14 +17,15 @@ def joined(hub: Hub, number: int) -> None:
 
 def left(hub: Hub, number: int) -> None:
     """A client is gone: its turns go on, and nobody reads the answers that it is owed."""
-    if hub.clients.pop(number, None) is None:
+    client = hub.clients.pop(number, None)
+    if client is None:
         return
     hub.late = [waiting for waiting in hub.late if waiting[0] != number]
     hub.bridge.unheard |= {id_ for id_, one in hub.routes.items() if one.client == number}
     for conversation in list(hub.conversations.values()):
         # The first of them is at the agent; its answer will come.
         conversation.loads[1:] = [one for one in conversation.loads[1:] if one[0] != number]
-        follow.unfollow(hub, number, conversation)
+        follow.unfollow(hub, client, conversation)
     outward.unshow(hub, number)
     watch_idle(hub)
 

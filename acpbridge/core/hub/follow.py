@@ -40,15 +40,16 @@ def follow(hub: Hub, client: Client, conversation: Conversation) -> None:
         hub.out.append(DisarmTimer((ORPHAN, conversation.id)))
 
 
-def unfollow(hub: Hub, number: int, conversation: Conversation) -> None:
+def unfollow(hub: Hub, client: Client, conversation: Conversation) -> None:
     """The client is told nothing more of the session; the last one's absence begins a grace."""
+    number = client.number
     if number not in conversation.followers:
         return
-    if conversation.followers == (number,):
-        conversation.seen_seq = latest_seq(hub, conversation)
     conversation.plain = tuple(one for one in conversation.plain if one != number)
     conversation.eventful = tuple(one for one in conversation.eventful if one != number)
     others = hub.participants(conversation)
+    if not (others or client.observes):
+        conversation.seen_seq = latest_seq(hub, conversation)
     for ask in hub.asks.values():
         if ask.session != conversation.id or number not in ask.seen:
             continue

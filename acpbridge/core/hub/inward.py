@@ -76,7 +76,7 @@ def _leaves_others(hub: Hub, client: Client, frame: Frame) -> bool:
     others = hub.participants(conversation) if conversation is not None else ()
     if conversation is None or not any(one != client.number for one in others):
         return False
-    follow.unfollow(hub, client.number, conversation)
+    follow.unfollow(hub, client, conversation)
     hub.respond(client.number, frame.id, {})
     return True
 

@@ -38,8 +38,12 @@ def opened(hub: Hub, route: Route, frame: Frame) -> None:
 
 
 def catch_up(hub: Hub, client: Client, conversation: Conversation) -> None:
-    """Say what nobody has seen yet; from here on the client follows."""
-    if not conversation.followers:
+    """Say what nobody has seen who takes part; from here on the client follows.
+
+    Who only observes, as `tail` does, has seen nothing for anybody else.
+    """
+    is_new = client.number not in conversation.followers
+    if is_new and not hub.participants(conversation):
         _tell_since(hub, client, conversation, conversation.seen_seq)
     follow.follow(hub, client, conversation)
     follow.show_asks(hub, client, conversation)
@@ -198,6 +202,7 @@ def _loaded(
 
 def _join(hub: Hub, client: Client, conversation: Conversation, *, is_told: bool = False) -> None:
     """Let a client follow, who has missed what others were told while its load was open."""
-    if conversation.followers and client.number not in conversation.followers and not is_told:
+    is_new = client.number not in conversation.followers
+    if is_new and hub.participants(conversation) and not is_told:
         _tell_since(hub, client, conversation, conversation.load_seq)
     catch_up(hub, client, conversation)

@@ -82,7 +82,7 @@ class Conversation:
     base_seq: int = 0
     """The log behind this seq and the history are all that there is."""
     seen_seq: int = 0
-    """Up to here its events were given to some client. Counts while nobody follows it."""
+    """Up to here its events were given to clients that take part. Counts while none follows it."""
     loads: list[tuple[int, Frame]] = field(factory=list)
     """Loads and resumes for the agent, each with its client: the first is there, the rest wait."""
     replay: list[bytes] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.core.hub.crowd import EVENTS, Crowd, load, methods, place, resume, since, words
+from tests.core.hub.crowd import EVENTS, OBSERVES, Crowd, load, methods, place, resume, since, words
 from tests.core.script import answer, chunk, ended, permission, prompt, tool
 
 ALLOW = {"outcome": {"outcome": "selected", "optionId": "a"}}
@@ -74,3 +74,29 @@ def test_a_resume_says_nothing_old_but_what_nobody_saw() -> None:
     crowd.agent(chunk(" live"))
     assert words(crowd.hears(2)) == " live"
     assert crowd.got() == []
+
+
+def test_what_only_an_observer_saw_was_seen_by_nobody() -> None:
+    """Whoever watches in a terminal must not take from a client what it comes back for."""
+    crowd = Crowd()
+    crowd.greet(1)
+    crowd.start(1)
+    crowd.greet(2, OBSERVES)
+    crowd.say(2, since("e"))
+    crowd.prompted(1, "p1")
+    crowd.agent(chunk("seen "))
+    crowd.go(1)
+    crowd.agent(chunk("unseen "), chunk("too"))
+    crowd.hears(2)
+    crowd.greet(3, OBSERVES)
+    for _ in range(2):
+        crowd.say(3, resume("o"))
+    assert words(crowd.hears(3)) == "unseen too"
+    crowd.go(2)
+    crowd.greet(4)
+    crowd.say(4, resume("r"))
+    assert words(crowd.hears(4)) == "unseen too"
+    crowd.go(3)
+    crowd.greet(5)
+    crowd.say(5, resume("r"))
+    assert words(crowd.hears(5)) == "", "4 follows, and has seen it"
