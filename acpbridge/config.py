@@ -78,7 +78,7 @@ class Limits:
     client_bytes_max: int = 8 * MIB
     """A client of the daemon for which more than this waits is detached: it reads too slowly."""
     connections_max: int = 128
-    """Connections at a time, those that have said nothing yet included; more are closed at once."""
+    """Connections of a listener at a time, also those that say nothing; more are closed at once."""
     message_bytes_max: int = 64 * MIB
     """A WebSocket message of more closes its connection with 1009."""
     head_bytes_max: int = 16 * 1024

@@ -8,6 +8,7 @@ that one client does or leaves undone is waited for by the agent's reader or by 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -72,7 +73,7 @@ class Daemon(House[StateT], Generic[StateT]):
             wait_max_s=settings.limits.client_wait_max_s,
         )
         self._last_number = 0
-        self._connections = 0
+        self._connections: Counter[Listener] = Counter()
         self._accepting = trio.CancelScope()
         self._goodbyes = trio.lowlevel.ParkingLot()
 
@@ -114,7 +115,7 @@ class Daemon(House[StateT], Generic[StateT]):
                         accepting.start_soon(
                             partial(
                                 trio.serve_listeners,
-                                partial(self._connect, greet),
+                                partial(self._connect, listener, greet),
                                 [listener],
                                 handler_nursery=connections,
                             )
@@ -124,19 +125,23 @@ class Daemon(House[StateT], Generic[StateT]):
         self._accepting.cancel()
         super()._ask_to_stop(reason)
 
-    async def _connect(self, greet: Greet, stream: trio.SocketStream) -> None:
-        """One connection from its accept to its end."""
-        if self._connections >= self._limits.connections_max:
+    async def _connect(self, listener: Listener, greet: Greet, stream: trio.SocketStream) -> None:
+        """One connection from its accept to its end.
+
+        Each listener has its own limit: whoever cannot even say a token must not close the unix
+        socket to its user, and to `acpbridge stop`.
+        """
+        if self._connections[listener] >= self._limits.connections_max:
             self._notes.note("connection_refused", "warning", reason="connections_max")
             await trio.aclose_forcefully(stream)
             return
-        self._connections += 1
+        self._connections[listener] += 1
         try:
             async with greet(stream) as peer:
                 if peer is not None:
                     await self._attend(peer)
         finally:
-            self._connections -= 1
+            self._connections[listener] -= 1
 
     async def _attend(self, peer: Peer) -> None:
         """See what its first line makes of a peer: a client, mostly."""

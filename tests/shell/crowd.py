@@ -174,6 +174,7 @@ class Rig:
     def __init__(self, *argv: str, limits: Limits = LIMITS, policy: Policy | None = None) -> None:
         self.crowd = Crowd()
         self.doors = Doors()
+        self.other_doors = Doors()
         self.notes = Notes(Sink(2, bytes_max=1 << 20), level="error")
         self.daemon = Daemon(
             Settings(policy=policy or Policy(), limits=limits),
@@ -187,7 +188,9 @@ class Rig:
 
     async def serve(self) -> None:
         with trio.fail_after(3 * BOUND_S):
-            self.code = await self.daemon.serve([(self.doors, greet)], self.ready.append)
+            self.code = await self.daemon.serve(
+                [(self.doors, greet), (self.other_doors, greet)], self.ready.append
+            )
         self.ended.set()
 
     def come(
@@ -195,7 +198,7 @@ class Rig:
     ) -> MemoryPeer:
         """Somebody connects."""
         peer = MemoryPeer(outgoing, kind)
-        self.doors.put(peer)
+        (self.doors if kind == "unix" else self.other_doors).put(peer)
         return peer
 
     def stop(self) -> None:

@@ -259,6 +259,19 @@ async def test_connections_have_a_limit_of_their_own(nursery: trio.Nursery) -> N
         assert rig.notes.counters["connection_refused"] == 1
 
 
+async def test_who_fills_one_listener_does_not_close_the_other(nursery: trio.Nursery) -> None:
+    """No token is needed to connect by HTTP and to send half a request, for anybody here."""
+    async with at_work(Rig(limits=evolve(LIMITS, connections_max=2)), nursery) as rig:
+        rig.come(kind="ws"), rig.come(kind="ws")
+        third = rig.come(kind="ws")
+        with trio.fail_after(BOUND_S):
+            await third.is_over.wait()
+        ours = rig.come()
+        await ours.say(REQUEST % 1)
+
+        assert [REQUEST % 1] == await ours.lines(1)
+
+
 async def test_stop_is_a_first_line_that_is_no_client(nursery: trio.Nursery) -> None:
     """Answered, fed once, and the asker's connection ends with the daemon."""
     rig = Rig()
