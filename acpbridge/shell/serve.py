@@ -65,8 +65,7 @@ async def _serve(
     ready: Ready,
 ) -> int:
     # Whatever can be refused is, before there is a task: a fault then reaches the command line.
-    with closing(listen(socket_path(settings))) as unix:
-        unix.say(agent_digest(argv))
+    with closing(listen(socket_path(settings), agent_digest(argv))) as unix:
         gate = None if settings.ws is None else await _open_gate(settings, door)
         words = f"listening unix={unix.path}" + (f" ws={gate.address}" if gate else "")
         async with surroundings(settings) as around:

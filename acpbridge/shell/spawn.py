@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -38,8 +39,13 @@ _TAKEN_S = 1.0
 
 
 def agent_digest(argv: Sequence[str]) -> str:
-    """What tells one agent's command from another's, without saying it: 64 hexadecimal digits."""
-    return hashlib.sha256("\0".join(argv).encode("utf-8", "surrogateescape")).hexdigest()
+    """What tells one agent's command from another's, without saying it: 64 hexadecimal digits.
+
+    The same name found elsewhere, by another PATH or from another directory, is another agent.
+    """
+    found = os.path.abspath(shutil.which(argv[0]) or argv[0])  # noqa: PTH100 - as it is called
+    words = "\0".join((found, *argv[1:]))
+    return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def ensure_daemon(

@@ -146,11 +146,6 @@ class UnixListener(trio.abc.Listener[trio.SocketStream]):
             self.refused_peers += 1
             connection.close()
 
-    def say(self, words: str) -> None:
-        """Write something for whoever finds the path owned: see `owner_words`."""
-        os.ftruncate(self._lock_fd, 0)
-        os.pwrite(self._lock_fd, words.encode(), 0)
-
     def close(self) -> None:
         """Unlink the socket if it is still the one made here, stop listening, free the path."""
         if self._lock_fd < 0:
@@ -176,7 +171,7 @@ def owner_words(path: Path) -> str:
         return ""
 
 
-def listen(path: Path) -> UnixListener:
+def listen(path: Path, words: str = "") -> UnixListener:
     """Own the path and listen on it. Its directory is made, mode 0700, if it is missing.
 
     The socket appears under its name with mode 0600, listening, in one rename that also takes a
@@ -184,6 +179,7 @@ def listen(path: Path) -> UnixListener:
 
     Args:
         path: Absolute; the directory above is the user's alone.
+        words: For whoever finds the path owned, in place of the last owner's: see `owner_words`.
 
     Raises:
         AlreadyOwnedFault: Another process holds the lock, or listens without one.
@@ -202,6 +198,8 @@ def listen(path: Path) -> UnixListener:
             if presence is Presence.FOREIGN:
                 hint = f"{path} is not a socket of ours: remove it, or choose another path"
                 raise UsageFault("socket_foreign", hint)
+            os.ftruncate(lock_fd, 0)
+            os.pwrite(lock_fd, words.encode(), 0)
             opened = UnixListener(path, _bound(path), lock_fd)
             undo.pop_all()
             return opened

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
-from acpbridge.shell.spawn import LOG_BYTES_MAX
+from acpbridge.shell.spawn import LOG_BYTES_MAX, agent_digest
 from tests.e2e.bridge import BOUND_S, SCRIPTED, BridgeProcess, command
 from tests.e2e.daemon import SHORT, attached, daemon, socket_of
 from tests.shell.processes import gone, is_alive
@@ -190,6 +191,23 @@ async def test_a_daemon_of_another_agent_is_not_joined(folder: Path) -> None:
             await second.said(b"\n")
 
     assert b"keeps another agent" in second.stderr
+
+
+async def test_the_same_words_may_be_another_agent(tmp_path: Path) -> None:
+    """`./agent` is what stands in the directory, and `agent` what PATH finds."""
+    found = []
+    for name in ("one", "two"):
+        agent = tmp_path / name / "agent"
+        agent.parent.mkdir()
+        agent.touch(mode=0o700)
+        with chdir(agent.parent):
+            found += [agent_digest(["./agent"]), agent_digest([str(agent)])]
+
+    assert found[0] == found[1]
+    assert found[2] == found[3]
+    assert len(set(found)) == 2
+    assert agent_digest(["sh", "-c"]) == agent_digest([shutil.which("sh") or "", "-c"])
+    assert agent_digest(["no-such-agent"]) != agent_digest(["no-such", "agent"])
 
 
 async def test_stop_ends_it_in_order_and_waits(folder: Path) -> None:

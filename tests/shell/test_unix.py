@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from acpbridge.shell.unix import (
     UnixListener,
     ends,
     listen,
+    owner_words,
     probe,
 )
 from tests.shell.clients import read_to_end, read_until
@@ -126,6 +128,17 @@ async def test_a_second_owner_is_told_to_attach(path: Path, listener: UnixListen
     remove(path)
     with pytest.raises(AlreadyOwnedFault):
         listen(path)
+
+
+async def test_an_owner_s_words_are_never_the_last_owner_s(path: Path) -> None:
+    """They stand there before anybody can find its socket."""
+    listen(path, "the first, with more to say").close()
+    assert owner_words(path) == "the first, with more to say"
+    with closing(listen(path, "the second")):
+        assert owner_words(path) == "the second"
+        with pytest.raises(AlreadyOwnedFault):
+            listen(path, "the loser")
+        assert owner_words(path) == "the second"
 
 
 async def test_a_listener_without_our_lock_is_left_alone(path: Path) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
 
-from acpbridge.errors import UsageFault
+from acpbridge.errors import DaemonFault, UsageFault
+from acpbridge.shell.attach import dial
 from acpbridge.shell.unix import (
     PATH_BYTES_MAX,
     UnixListener,
     listen,
     peer_uid,
 )
-from tests.shell.places import NOBODY, listener, make, mode, names, path, widen
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.shell.places import NOBODY, listener, make, mode, names, path, remove, widen
 
 __all__ = ["listener", "path"]
 
@@ -173,6 +173,38 @@ async def test_another_user_is_refused_even_where_the_files_would_let_it_in(
     await accepted[0].aclose()
 
     assert 1 == listener.refused_peers
+
+
+LISTEN = """
+import os, socket, sys
+with socket.socket(socket.AF_UNIX) as listener:
+    os.setuid(int(sys.argv[2]))
+    os.chdir("/tmp")
+    listener.bind(sys.argv[1])
+    listener.listen()
+    print("there", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+async def test_nobody_talks_to_another_user_s_socket() -> None:
+    """It would get every prompt of who attaches, where no daemon has the path."""
+    theirs = Path(f"/tmp/acpbridge-{os.getpid()}.sock")  # noqa: S108 - anybody can listen there
+    argv = [sys.executable, "-c", LISTEN, str(theirs), str(NOBODY)]
+    pipe = subprocess.PIPE
+    try:
+        async with trio.open_nursery() as nursery:
+            start = partial(trio.run_process, argv, stdin=pipe, stdout=pipe)
+            process: trio.Process = await nursery.start(start)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            async with process.stdin:
+                assert (await process.stdout.receive_some()).startswith(b"there")
+                with pytest.raises(DaemonFault, match="another user"):
+                    await dial(theirs)
+    finally:
+        remove(theirs)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make files of somebody else")
