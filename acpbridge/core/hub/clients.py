@@ -58,4 +58,9 @@ def _abandoned(hub: Hub, session_id: str) -> Event | None:
     if not follow.is_waiting(hub, conversation):
         conversation.is_orphaned = False
         return None
+    for ask in [one for one in hub.asks.values() if one.session == session_id]:
+        request = hub.bridge.requests.get(ask.frame.id)
+        if request is None or request.session not in hub.bridge.sessions:
+            # It was asked before the bridge knew the session, or is open still after its end.
+            follow.unanswerable(hub, ask)
     return SessionAbandoned(session_id, cancels=hub.bridge.policy.orphan == "cancel")

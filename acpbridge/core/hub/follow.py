@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from acpbridge.core import replies
 from acpbridge.core.effects import ArmTimer, DisarmTimer
+from acpbridge.core.events import ClientSent
 from acpbridge.core.hub.state import Ask, Client, Conversation, Hub
 from acpbridge.core.model import Phase, Session
 from acpbridge.core.requests import ASKS
 from acpbridge.core.ring import stamped
 from acpbridge.core.ring_entries import Replay
-from acpbridge.wire import codec
+from acpbridge.wire import acp, codec
+from acpbridge.wire.frame import Frame, peek
 
 ORPHAN = "orphan"
 """The timer of a session that nobody follows who could answer its agent."""
@@ -73,9 +75,9 @@ def watch(hub: Hub, conversation: Conversation) -> None:
 def is_waiting(hub: Hub, conversation: Conversation) -> bool:
     """Whether something of it goes on: a turn, a message, or a question of its agent."""
     session = hub.bridge.sessions.get(conversation.id)
-    if session is None:
-        return False
-    return is_busy(session) or any(ask.session == conversation.id for ask in hub.asks.values())
+    if session is not None and is_busy(session):
+        return True
+    return any(ask.session == conversation.id for ask in hub.asks.values())
 
 
 def is_busy(session: Session) -> bool:
@@ -87,6 +89,20 @@ def is_busy(session: Session) -> bool:
 def latest_seq(hub: Hub, conversation: Conversation) -> int:
     """The seq of the session's last event, 0 for none."""
     return hub.log.latest_seq(conversation.id)
+
+
+def unanswerable(hub: Hub, ask: Ask) -> None:
+    """Nobody is there, or comes back, who could answer it: the agent is not left waiting."""
+    id_, method = ask.frame.id, ask.frame.method
+    del hub.asks[id_]
+    hub.send(tuple(sorted(ask.seen)), replies.withdrawal(id_))
+    if method in ASKS:
+        line = replies.cancelled_outcome(id_, method)
+    else:
+        line = codec.error(id_, acp.REQUEST_CANCELLED, "No client is there to answer it.")
+    answer = peek(line, strict=True)
+    assert isinstance(answer, Frame)
+    hub.more.append(ClientSent(answer))
 
 
 # -- what the log says ----------------------------------------------------------------------

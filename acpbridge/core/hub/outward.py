@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from acpbridge.core import replies
 from acpbridge.core.effects import Effect, PromptWritten, StreamToClient, ToClient
-from acpbridge.core.events import AgentSent, AgentStreamed, ClientSent, Event
+from acpbridge.core.events import AgentSent, AgentStreamed, Event
 from acpbridge.core.hub import first, follow, returns, settings
 from acpbridge.core.hub.routes import renamed
 from acpbridge.core.hub.state import SOLO, Ask, Conversation, Hub, Route
@@ -168,7 +168,7 @@ def _asked(hub: Hub, frame: Frame) -> None:
         hub.send(targets, frame.raw)
         ask.shown, ask.seen = set(targets), set(targets)
         if not targets:
-            _unanswerable(hub, ask)
+            follow.unanswerable(hub, ask)
         return
     if frame.method in ASKS:
         # An observer sees it too; what it would answer is dropped.
@@ -223,26 +223,13 @@ def _about_request(hub: Hub, frame: Frame) -> bool:
     return True
 
 
-def _unanswerable(hub: Hub, ask: Ask) -> None:
-    """It names no session that somebody could come back to, and nobody is there."""
-    id_, method = ask.frame.id, ask.frame.method
-    del hub.asks[id_]
-    if method in ASKS:
-        line = replies.cancelled_outcome(id_, method)
-    else:
-        line = codec.error(id_, acp.REQUEST_CANCELLED, "No client is there to answer it.")
-    answer = peek(line, strict=True)
-    assert isinstance(answer, Frame)
-    hub.more.append(ClientSent(answer))
-
-
 def unshow(hub: Hub, number: int) -> None:
     """A client has left: what no session names, and only that client had, has no answer."""
-    for ask in [one for one in hub.asks.values() if not one.session and number in one.seen]:
+    for ask in [one for one in hub.asks.values() if number in one.seen]:
         ask.seen.discard(number)
         ask.shown.discard(number)
-        if not ask.shown:
-            _unanswerable(hub, ask)
+        if not ask.shown and not ask.session:
+            follow.unanswerable(hub, ask)
 
 
 def _withdrawn(hub: Hub, frame: Frame) -> None:

@@ -66,6 +66,11 @@ def _over(hub: Hub, conversation: Conversation) -> None:
     """The session has ended at the agent: nothing of it is kept, and no seq is used again."""
     hub.conversations.pop(conversation.id, None)
     hub.log.forget(conversation.id)
+    for ask in [one for one in hub.asks.values() if one.session == conversation.id]:
+        # Nobody comes back to it: who has it may answer, and goes with the answer.
+        ask.session = ""
+        if not ask.shown:
+            follow.unanswerable(hub, ask)
 
 
 def _result(frame: Frame) -> bytes:

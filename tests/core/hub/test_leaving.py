@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from acpbridge.core.events import KeptPrompt, SessionAbandoned
 from tests.core.hub.crowd import EVENTS, OBSERVES, Crowd, load, methods, resume, since, words
 from tests.core.script import (
@@ -306,3 +308,37 @@ def test_a_stop_answers_all() -> None:
     assert methods(crowd.hears(2)) == ["=q"]
     crowd.say(2, cancel())
     assert crowd.exit_code == 0
+
+
+def test_a_question_in_a_session_that_nobody_opened_here_waits_for_the_grace_too() -> None:
+    crowd = Crowd()
+    crowd.greet(1)
+    crowd.say(1, since("e", session="s9"))
+    crowd.agent(permission(9, session="s9"))
+    crowd.greet(2, OBSERVES)
+    crowd.say(2, since("e", session="s9"))
+    crowd.hears(2)
+    crowd.go(1)
+    assert crowd.got() == []
+    crowd.wait(121.0)
+    assert crowd.got() == [answer(9, {"outcome": {"outcome": "cancelled"}})]
+    assert methods(crowd.hears(2)) == ["$/cancel_request"]
+
+
+@pytest.mark.parametrize("leaves_first", [True, False])
+def test_a_question_of_a_session_that_is_over_goes_with_who_has_it(leaves_first: bool) -> None:
+    """No grace is left for it, and who has left must not be asked, nor be taken for somebody."""
+    crowd = Crowd()
+    crowd.greet(1)
+    crowd.greet(2)
+    crowd.start(1)
+    crowd.agent(request(9, "fs/read_text_file", {"sessionId": "s1", "path": "/w/x"}))
+    if leaves_first:
+        crowd.go(1)
+    crowd.say(2, request("d", "session/delete", {"sessionId": "s1"}))
+    crowd.agent(answer(crowd.took("session/delete")["id"], {}))
+    if not leaves_first:
+        assert crowd.got() == []
+        crowd.go(1)
+    assert [(frame["id"], frame["error"]["code"]) for frame in crowd.got()] == [(9, -32800)]
+    assert not crowd.hub.asks
