@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from acpbridge.core import identity, present, replies
+from acpbridge.core import identity, outgoing, present, replies
 from acpbridge.core.model import AgentState, Bridge, Pending, Phase, Prompt, Session, Trigger
 from acpbridge.profiles import agent_called, client_called, is_fifo
 from acpbridge.wire import acp, scan
@@ -84,6 +84,8 @@ def opened(bridge: Bridge, pending: Pending, frame: Frame) -> bytes:
         known.reviving = ""
         refuse_queue(bridge, known, "session-lost", f"The agent opened {session_id} anew")
         present.release_paced(bridge, known)
+        # What waited out the gap around a cancel is owed an answer by the agent all the same.
+        outgoing.gate_over(bridge, known)
         identity.forget(bridge, known)
     session = identity.session_of(bridge, session_id)
     session.known = session.fresh = True

@@ -343,3 +343,19 @@ def test_what_waits_in_a_session_whose_id_is_given_away_is_answered() -> None:
     assert [(7, "session-lost"), (8, "ok")] == kinds(talk.seen())
     assert 0 == talk.count("session_revived")
     assert ["new"] == texts(talk.got())
+
+
+def test_what_waited_out_the_gap_around_a_cancel_outlives_a_session_opened_anew() -> None:
+    """I1: the request was lost with what was remembered of the session, and never answered."""
+    talk = Talk("hermes")
+    talk.open()
+    talk.client(prompt(1), request("n", "session/new", {"cwd": "/w", "mcpServers": []}))
+    talk.agent(chunk())
+    talk.wait(1.0)
+    talk.client(cancel(), request("d", "session/delete", {"sessionId": "s1"}))
+    talk.agent(ended(1, "cancelled"))
+    talk.got()
+    talk.agent(answer("n", new_result("s1")))
+    assert [frame["id"] for frame in talk.got()] == ["d"]
+    talk.wait(1.0)
+    assert talk.got() == []

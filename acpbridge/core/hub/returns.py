@@ -163,12 +163,15 @@ def _go(hub: Hub, conversation: Conversation) -> list[Event]:
     number, frame = conversation.loads[0]
     conversation.replay, conversation.replay_bytes = [], 0
     conversation.load_seq, conversation.window_seq = follow.latest_seq(hub, conversation), None
-    return [forward(hub, hub.clients[number], frame)]
+    event = forward(hub, hub.clients[number], frame)
+    # What its id means may have changed when the answer comes.
+    hub.routes[event.frame.id].session = conversation.id
+    return [event]
 
 
 def loaded(hub: Hub, route: Route, frame: Frame) -> None:
     """The agent has answered a load or resume: its asker follows, and the next one is taken."""
-    conversation = hub.conversation(route.session)
+    conversation = hub.conversations[route.session]
     asker = hub.clients.get(route.client)
     _, load_frame = conversation.loads.pop(0)
     if frame.kind is Kind.RESPONSE:
