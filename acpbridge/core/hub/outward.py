@@ -250,7 +250,9 @@ def _answered(hub: Hub, frame: Frame) -> None:
         _stray(hub, frame)
         return
     _route_over(hub, route, frame)
-    hub.end_route(frame.id)
+    if frame.id in hub.routes:
+        # Its client has gone, and was not answered.
+        hub.end_route(frame.id)
     hub.bridge.unheard.discard(frame.id)
 
 

@@ -152,7 +152,8 @@ class Hub:
     def answer(self, client: int, id_: RpcId, line: bytes, own: RpcId | None = None) -> None:
         """Answer a client's request, behind older open ones that it wrote under the same id (R26).
 
-        `own` is the hub's id of the request, where it still has one.
+        `own` is the hub's id of the request, where it still has one: from here on nothing waits
+        for its answer, not even what is answered in the same step.
         """
         asker = self.clients.get(client)
         if asker is None:
@@ -160,7 +161,7 @@ class Hub:
         lines, opened = [line], asker.open.get(id_, [])
         older = opened[: opened.index(own)] if own in opened else opened
         if own in self.routes:
-            lines += self.routes[own].behind
+            lines += self.end_route(own).behind
         if older and self.is_shared:
             self.routes[older[-1]].behind += lines
         else:
@@ -177,17 +178,17 @@ class Hub:
             asker.open.setdefault(route.id, []).append(wire_id)
             asker.open_count += 1
 
-    def end_route(self, wire_id: RpcId) -> None:
-        """It was answered."""
+    def end_route(self, wire_id: RpcId) -> Route:
+        """It is answered."""
         route = self.routes.pop(wire_id)
         asker = self.clients.get(route.client)
-        if asker is None:
-            return
-        asker.open_count -= 1
-        opened = asker.open[route.id]
-        opened.remove(wire_id)
-        if not opened:
-            del asker.open[route.id]
+        if asker is not None:
+            asker.open_count -= 1
+            opened = asker.open[route.id]
+            opened.remove(wire_id)
+            if not opened:
+                del asker.open[route.id]
+        return route
 
     def new_id(self, client: int) -> RpcId:
         """An id for a client's request, which names whose it is."""

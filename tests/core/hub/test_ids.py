@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.hub.crowd import Crowd
+from tests.core.hub.crowd import Crowd, load
 from tests.core.script import Json, answer, chunk, ended, notify, prompt, request
 
 IDS = (1, "1", 1.5, "é", 0)
@@ -154,3 +154,15 @@ def test_an_answer_for_one_that_has_left_is_counted() -> None:
     crowd.agent(answer(wire, {}))
     assert crowd.count("answer_to_nobody") == 1
     assert not crowd.bridge.unheard
+
+
+def test_two_loads_of_one_session_under_one_id_are_both_answered() -> None:
+    """The second one is answered from the log, in the very step that answers the first."""
+    crowd = two()
+    crowd.say(1, load(1), load(1), listing(2))
+    asked = crowd.got()
+    crowd.agent(answer(asked[0]["id"], {"modes": None}))
+    assert [frame["id"] for frame in crowd.hears(1)] == [1, 1]
+    crowd.agent(answer(asked[1]["id"], {}))
+    assert [frame["id"] for frame in crowd.hears(1)] == [2]
+    assert crowd.hub.clients[1].open == {}
