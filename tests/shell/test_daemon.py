@@ -350,4 +350,4 @@ async def test_who_has_left_leaves_no_task_behind(rig: Rig) -> None:
     assert before == trio.lowlevel.current_statistics().tasks_living
     assert [1] == rig.crowd.present
     assert {1} == set(rig.daemon._visitors)
-    assert 1 == rig.daemon._connections
+    assert 1 == rig.daemon._connections.total()
