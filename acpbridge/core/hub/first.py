@@ -11,6 +11,9 @@ from acpbridge.core.hub.state import Client, Hub, Route
 from acpbridge.wire import acp, codec, scan
 from acpbridge.wire.frame import Frame, Kind, RpcId
 
+_NOTHING_YET = codec.encode({"protocolVersion": acp.PROTOCOL_VERSION, "agentCapabilities": {}})
+"""What an observer hears that comes before anybody whose agent it could be."""
+
 
 def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     """Take in a client's initialize: it goes to the agent, waits for another's, or is answered."""
@@ -32,8 +35,7 @@ def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
         _answer(hub, client, frame)
     elif client.observes:
         # The agent is not to take an observer's capabilities for those of all.
-        result = {"protocolVersion": acp.PROTOCOL_VERSION, "agentCapabilities": {}}
-        _give(hub, client, frame.id, codec.result(frame.id, result), [])
+        _answer(hub, client, frame)
     elif hub.first is None:
         hub.first = client
         return [forward(hub, client, frame)]
@@ -68,7 +70,7 @@ def _answer(hub: Hub, client: Client, frame: Frame) -> None:
     differs = sorted(_flags(first) ^ _flags(client.capabilities))
     if differs:
         hub.note("capabilities_differ", "warning", client=client.number, differs=differs)
-    line = codec.result(frame.id, codec.verbatim(hub.initialized or b"{}"))
+    line = codec.result(frame.id, codec.verbatim(hub.initialized or _NOTHING_YET))
     _give(hub, client, frame.id, line, differs)
 
 
