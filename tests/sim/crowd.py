@@ -78,7 +78,8 @@ class Crowd(World):
             self.say("-- everybody is kind from here on")
             self.kind = True
             self._rest()
-            self.comes(Memory(sorted(self.pages)))
+            names = self.ledger.alias
+            self.comes(Memory([sid for sid in sorted(self.pages) if names.get(sid, sid) == sid]))
             self._rest()
             if not self._is_over():
                 self.guests[self.comings].prompt_everywhere()
@@ -163,8 +164,7 @@ class Crowd(World):
         return all(view.observes for view in others)
 
     def page(self, sid: str) -> Page:
-        """What has happened in a session, under the client's name for it."""
-        sid = self.ledger.alias.get(sid, sid)
+        """What has happened in a session, by the id that clients have for it."""
         if sid not in self.pages:
             self.pages[sid] = Page(sid)
         return self.pages[sid]

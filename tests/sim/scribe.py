@@ -145,5 +145,6 @@ class TowardAgentOfMany(TowardAgent):
         super().write(line)
         frame = json.loads(line)
         if frame.get("method") in LOADS:
-            page = self.world.page(str(frame["params"]["sessionId"]))
+            sid = str(frame["params"]["sessionId"])
+            page = self.world.page(self.books.alias.get(sid, sid))
             page.load_seq = page.latest
