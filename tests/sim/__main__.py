@@ -2,7 +2,9 @@
 
     python -m tests.sim 20000 --from 100000 --jobs 2
     python -m tests.sim --seed 4711
+    python -m tests.sim --seed 4711 --crowd
 
+One seed in four has a second life, in which a daemon has many clients (`crowd.py`).
 Exit code 1 where an invariant did not hold. Nothing is drawn from anything but the seed, so a
 seed that failed fails again until something is mended.
 """
@@ -13,6 +15,7 @@ import sys
 import traceback
 
 from tests.sim import many
+from tests.sim.crowd import Crowd
 from tests.sim.many import say
 from tests.sim.report import Report, play
 from tests.sim.violation import Violation
@@ -22,9 +25,8 @@ CHARS_MAX = 240
 BATCH_SEEDS = 100
 
 
-def show(seed: int, *, whole: bool) -> int:
-    """Print one seed as a dialogue, the violation at its place."""
-    world = World(seed, verbose=True)
+def show(world: World, *, whole: bool) -> int:
+    """Print a life as a dialogue, the violation at its place."""
     text, code = "no violation", 0
     try:
         world.run()
@@ -43,9 +45,11 @@ def main() -> int:
     """Read the command line."""
     parser = many.command_line("tests.sim", __doc__, "seeds")
     parser.add_argument("--whole", action="store_true", help="do not cut long lines")
+    parser.add_argument("--crowd", action="store_true", help="of --seed: the life of its crowd")
     args = parser.parse_args()
     if args.seed is not None:
-        return show(args.seed, whole=args.whole)
+        kind = Crowd if args.crowd else World
+        return show(kind(args.seed, verbose=True), whole=args.whole)
     return many.play_with_progress(play, Report, args, batch=BATCH_SEEDS)
 
 

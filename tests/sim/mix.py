@@ -187,6 +187,29 @@ def draw(chance: Random) -> Mix:
     )
 
 
+NOT_OF_MANY = frozenset(
+    {"own_steers", "leave", "stop", "stranger", "many_sessions", "fork", "flood"}
+)
+"""Mischief that crowds have in another way: one of many leaves, and the daemon stays."""
+
+
+def crowded(chance: Random) -> Mix:
+    """Draw a world of many clients: few deeds of each, one client profile, no limit on sessions."""
+    mix = draw(chance)
+    mix.client = "generic"
+    mix.chosen = mix.chosen or mix.traits["redirects"]
+    mix.mischief -= NOT_OF_MANY
+    mix.deeds = min(mix.deeds, 12)
+    mix.policy.pop("sessions_max", None)
+    mix.policy["grace_s"] = chance.choice((0.5, 10.0, 120.0))
+    mix.policy["orphan"] = chance.choice(("finish", "cancel"))
+    if chance.random() < 0.15:
+        mix.policy["log_events_max"] = chance.randint(1, 6)
+    if chance.random() < 0.15:
+        mix.policy["history_bytes_max"] = chance.randint(100, 1_000)
+    return mix
+
+
 def _policy(chance: Random) -> dict[str, Any]:
     policy: dict[str, Any] = {
         "midturn": chance.choices(("auto", "steer", "queue", "reject"), (5, 1, 3, 1))[0],

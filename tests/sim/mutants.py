@@ -1,4 +1,4 @@
-"""Four planted bugs: what a simulator that cannot find them is worth nothing.
+"""Planted bugs: what a simulator that cannot find them is worth nothing.
 
 Each is a context manager that puts another function in the place of one of the core's. They are
 the bugs that the bridge exists to prevent: a prompt that nobody remembers, an answer that is none,
@@ -13,10 +13,12 @@ from typing import Any
 
 from acpbridge.core import admission, answers, present, steering
 from acpbridge.core.answers import Verdict
+from acpbridge.core.hub import follow, returns
+from acpbridge.core.hub.state import Hub
 from acpbridge.core.model import Bridge, Prompt, Session
 from acpbridge.core.steer_answers import Outcome
 from acpbridge.wire import acp
-from acpbridge.wire.frame import Frame
+from acpbridge.wire.frame import Frame, RpcId
 from tests.sim.planted import instead
 
 
@@ -78,6 +80,39 @@ def repeated_steer() -> Iterator[None]:
         actions[Outcome.UNKNOWN] = original
 
 
+@contextmanager
+def answer_to_another() -> Iterator[None]:
+    """Now and then a response goes to a client that has asked for nothing."""
+    answer = Hub.answer
+    answered = 0
+
+    def answer_somebody(
+        hub: Hub, client: int, id_: RpcId, line: bytes, own: RpcId | None = None
+    ) -> None:
+        nonlocal answered
+        answered += 1
+        others = [one for one in hub.clients if one != client]
+        is_astray = others and answered % 20 == 0
+        answer(hub, others[0] if is_astray else client, id_, line, own)
+
+    with instead(Hub, "answer", answer_somebody):
+        yield
+
+
+@contextmanager
+def forgotten_absence() -> Iterator[None]:
+    """Who comes back is not told what nobody has seen."""
+    with instead(returns, "_tell_since", lambda *_: None):
+        yield
+
+
+@contextmanager
+def shared_errand() -> Iterator[None]:
+    """A file is asked of every client that comes."""
+    with instead(follow, "_concerns", lambda *_: True):
+        yield
+
+
 MUTANTS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "a dropped queue entry": (dropped_queue_entry, ("I1", "I10")),
     "a completion before the end": (completion_before_the_end, ("I2", "I3", "I4")),
@@ -85,3 +120,10 @@ MUTANTS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "a repeated steer": (repeated_steer, ("I3", "R14")),
 }
 """Each bug with the invariants of which one must name it."""
+
+MUTANTS_OF_CROWDS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
+    "an answer to another": (answer_to_another, ("I1", "I10")),
+    "a forgotten absence": (forgotten_absence, ("I6",)),
+    "a shared errand": (shared_errand, ("observer", "owner")),
+}
+"""The same of the hub, where clients are many."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from attrs import define, field
 
 from tests.sim import many
+from tests.sim.crowd import Crowd, is_crowded
 from tests.sim.violation import Violation
 from tests.sim.world import World
 
@@ -74,16 +75,24 @@ def _rows(title: str, counts: Counter[str]) -> Iterator[str]:
 
 
 def play(seed: int) -> Report:
-    """Play one seed; a fault of ours (an assertion, a KeyError) counts as a violation too."""
+    """Play one seed, and the life of a crowd beside it where it has one."""
+    report = _play(seed, World(seed))
+    report.played = 1
+    if is_crowded(seed):
+        report.add(_play(seed, Crowd(seed)))
+    return report
+
+
+def _play(seed: int, world: World) -> Report:
+    """A fault of ours (an assertion, a KeyError) counts as a violation too."""
     began_s = time.perf_counter()
-    world = World(seed)
-    report = Report(played=1, slowest=seed)
+    report = Report(slowest=seed)
     try:
         world.run()
     except Violation as violation:
-        report.violations[seed] = str(violation)
+        report.violations[seed] = f"{world.name}{violation}"
     except Exception as fault:  # noqa: BLE001 - whatever it is, the seed must be named
-        report.violations[seed] = f"crash: {type(fault).__name__}: {fault}"
+        report.violations[seed] = f"{world.name}crash: {type(fault).__name__}: {fault}"
     report.seconds = report.slowest_s = time.perf_counter() - began_s
     report.events = world.clock.done
     report.agents[world.mix.agent] += 1

@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.mutants import MUTANTS
+from tests.sim.crowd import Crowd
+from tests.sim.mutants import MUTANTS, MUTANTS_OF_CROWDS
 from tests.sim.violation import Violation
 from tests.sim.world import World
 
 SEEDS_MAX = 2_000
+CASES = [(World, name) for name in MUTANTS] + [(Crowd, name) for name in MUTANTS_OF_CROWDS]
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_each_planted_bug_is_found(name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_each_planted_bug_is_found(kind: type[World], name: str) -> None:
     """In under 2,000 seeds, and called by its right name."""
-    plant, invariants = MUTANTS[name]
+    plant, invariants = (MUTANTS | MUTANTS_OF_CROWDS)[name]
     with plant():
-        found = next((seed for seed in range(SEEDS_MAX) if violated(seed) in invariants), None)
+        seeds = range(SEEDS_MAX)
+        found = next((seed for seed in seeds if violated(kind, seed) in invariants), None)
 
     assert found is not None
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_planted_bug_is_taken_out_again(name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_a_planted_bug_is_taken_out_again(kind: type[World], name: str) -> None:
     """Else every test behind this one would test another program."""
-    plant, _ = MUTANTS[name]
+    plant, _ = (MUTANTS | MUTANTS_OF_CROWDS)[name]
     with plant():
         pass
 
-    assert "" == violated(0)
+    assert "" == violated(kind, 0)
 
 
-def violated(seed: int) -> str:
+def violated(kind: type[World], seed: int) -> str:
     """The invariant that did not hold with this seed, or nothing."""
     try:
-        World(seed).run()
+        kind(seed).run()
     except Violation as violation:
         return violation.invariant
     return ""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sim.crowd import Crowd
 from tests.sim.report import play, play_all
 from tests.sim.violation import Violation
 from tests.sim.world import World
@@ -27,13 +28,15 @@ def told(violations: dict[int, str]) -> str:
     if not violations:
         return ""
     seed, text = min(violations.items())
-    world = World(seed, verbose=True)
+    is_crowd = text.startswith(Crowd.name)
+    world = Crowd(seed, verbose=True) if is_crowd else World(seed, verbose=True)
     try:
         world.run()
     except Exception as fault:  # noqa: BLE001 - it is shown, whatever it is
         text = f"{type(fault).__name__}: {fault}"
     lines = [line[:200] for line in world.dialogue[-LINES_SHOWN:]]
-    return "\n".join([*lines, f"seed {seed}: {text}", f"python -m tests.sim --seed {seed}"])
+    command = f"python -m tests.sim --seed {seed}{' --crowd' if is_crowd else ''}"
+    return "\n".join([*lines, f"seed {seed}: {text}", command])
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
@@ -51,11 +54,12 @@ def test_what_was_found_once_stays_mended(seed: int) -> None:
 
 def test_a_seed_is_a_history() -> None:
     """The same seed gives the same dialogue, line by line: else no failure could be shown."""
-    first, second = World(11, verbose=True), World(11, verbose=True)
-    first.run()
-    second.run()
+    for kind in (World, Crowd):
+        first, second = kind(11, verbose=True), kind(11, verbose=True)
+        first.run()
+        second.run()
 
-    assert first.dialogue == second.dialogue
+        assert first.dialogue == second.dialogue
 
 
 def test_the_worlds_are_not_dull() -> None:
@@ -81,12 +85,16 @@ WANTED = (
     "request_id_reused",
     "agent_noise",
     "completed",
+    "clients_joined",
+    "answered_from_log",
+    "session_abandoned",
+    "late_client_answer_dropped",
+    "withdrawal_of_nothing",
 )
 
 
 def test_a_violation_is_told_with_its_dialogue() -> None:
     """A red run must say more than a number."""
-    shown = told({0: "as if"})
-
-    assert shown.splitlines()[-1].endswith("--seed 0")
+    assert told({0: "as if"}).splitlines()[-1].endswith("--seed 0")
+    assert told({0: "crowd: as if"}).splitlines()[-1].endswith("--seed 0 --crowd")
     assert Violation("I1", "x").invariant == "I1"

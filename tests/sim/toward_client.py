@@ -218,14 +218,15 @@ class TowardClient:
     def waits_visibly(self) -> list[str]:
         """Sessions with a prompt under a receipt behind which nothing more came (R10).
 
-        Where receipts are not all in a profile, the bridge may have missed a wedge as well.
+        Where receipts are not all in a profile, the bridge may have missed a wedge as well; and
+        one that a close has brought it has forgotten, when the session is loaded again.
         """
         lies = self.world.mix.has("unlisted")
         bound = [
             ask
             for queue in self.open.values()
             for ask in queue
-            if ask.bound and (lies or self.books.works[ask.n].ended)
+            if ask.bound and (lies or ask.sid in self.closed or self.books.works[ask.n].ended)
         ]
         if self.world.mix.policy["wait_notice"]:
             silent = [ask.n for ask in bound if not ask.noticed]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tests.sim.frames import Ask, Json, id_text
 from tests.sim.violation import must
 
 if TYPE_CHECKING:
+    from collections import deque
+
+    from tests.sim.ledger import Ledger
     from tests.sim.toward_client import TowardClient
+    from tests.sim.world import World
 
 STOPS = ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled")
 TAGS = ("shared", "drained", "marked", "inferred")
@@ -17,7 +21,33 @@ GAP_S = 0.1 - 1e-6
 GAP_MAX_S = 1.0 - 1e-6
 
 
-def response(view: TowardClient, line: bytes, frame: Json) -> None:
+class Looker(Protocol):
+    """Who looks at the lines of one client."""
+
+    open: dict[str, deque[Ask]]
+    closed: set[str]
+    last_update_s: dict[str, float]
+
+    @property
+    def world(self) -> World:
+        """The world of that client."""
+
+    @property
+    def books(self) -> Ledger:
+        """What was really said."""
+
+    @property
+    def codeg(self) -> bool:
+        """Whether it is Codeg."""
+
+    def all_seen(self, sid: str, serial: int, what: str, *, by_prompt: bool) -> None:
+        """What the agent sent before this was written before it (I6)."""
+
+    def tag(self, name: str) -> None:
+        """Count a kind of answer to a prompt."""
+
+
+def response(view: Looker, line: bytes, frame: Json) -> None:
     """The bridge answers a request of the client."""
     key = id_text(frame.get("id"))
     queue = view.open.get(key)
@@ -61,7 +91,7 @@ def _said(frame: Json) -> Json:
     return {}
 
 
-def _is_worded(view: TowardClient, ask: Ask, line: bytes) -> bool:
+def _is_worded(view: Looker, ask: Ask, line: bytes) -> bool:
     """Whether this is the agent's answer, in the words that Codeg's profile asks for."""
     if not view.codeg or not ask.reply:
         return False
@@ -76,7 +106,7 @@ def _is_worded(view: TowardClient, ask: Ask, line: bytes) -> bool:
     return line in worded
 
 
-def _other(view: TowardClient, ask: Ask, frame: Json, line: bytes) -> None:
+def _other(view: Looker, ask: Ask, frame: Json, line: bytes) -> None:
     """A request that is no prompt, not answered in the agent's very words."""
     books, code = view.books, frame.get("error", {}).get("code")
     if ask.refused:
@@ -102,7 +132,7 @@ def _is_cancelling(frame: Json) -> bool:
     return result.get("outcome") == "promptRequired" and bool(_said(frame))
 
 
-def _prompt(view: TowardClient, ask: Ask, frame: Json, by_agent: bool) -> None:
+def _prompt(view: Looker, ask: Ask, frame: Json, by_agent: bool) -> None:
     if view.codeg:
         _codeg(view, ask, frame, by_agent)
     view.tag(ask.refused or ask.tag or ("error" if "error" in frame else ask.stop))
@@ -141,7 +171,7 @@ def _wish(ask: Ask) -> str:
     return str(meta.get("acpbridge", {}).get("midturn"))
 
 
-def _refusal(view: TowardClient, ask: Ask, frame: Json) -> None:
+def _refusal(view: Looker, ask: Ask, frame: Json) -> None:
     """A refusal must be true."""
     books, mix = view.books, view.world.mix
     work = books.works.get(ask.n)
@@ -164,7 +194,7 @@ def _refusal(view: TowardClient, ask: Ask, frame: Json) -> None:
     must(bool(because.get(ask.refused)), "I3", f"prompt {ask.n} is refused: {ask.refused}: {words}")
 
 
-def _codeg(view: TowardClient, ask: Ask, frame: Json, by_agent: bool) -> None:
+def _codeg(view: Looker, ask: Ask, frame: Json, by_agent: bool) -> None:
     """What ends Codeg's connection, or its row (knowledge of its source)."""
     now_s = view.world.clock.now_s
     must("error" not in frame, "codeg", "a prompt is answered with an error")
@@ -183,6 +213,15 @@ def _codeg(view: TowardClient, ask: Ask, frame: Json, by_agent: bool) -> None:
 # -- when all is over -------------------------------------------------------------------------
 def at_the_end(view: TowardClient) -> None:
     """I3: every text ran once, unless its client knows why not. I6: nothing was lost unsaid."""
+    each_ran_once(view)
+    _none_lost(view)
+    books, world = view.books, view.world
+    if world.exit_code is None and not (books.deaths or books.stops or world.toward_agent.closing):
+        must(not books.notes, "I6", f"notifications {sorted(books.notes)} never reached the agent")
+
+
+def each_ran_once(view: Looker) -> None:
+    """I3: what is answered as if it had run, ran."""
     for ask in view.books.asks.values():
         if ask.method != "session/prompt" or not ask.answer or ask.refused or ask.cancelled:
             continue
@@ -191,10 +230,6 @@ def at_the_end(view: TowardClient) -> None:
         work = view.books.works[ask.n]
         is_said = "error" in json.loads(ask.answer) or work.excuse
         must(work.ran == 1 or bool(is_said), "I3", f"{ask.n} is answered and ran {work.ran}x")
-    _none_lost(view)
-    books, world = view.books, view.world
-    if world.exit_code is None and not (books.deaths or books.stops or world.toward_agent.closing):
-        must(not books.notes, "I6", f"notifications {sorted(books.notes)} never reached the agent")
 
 
 def _none_lost(view: TowardClient) -> None:

@@ -65,13 +65,16 @@ REST_S = 7200.0
 """Virtual time after the last stimulus in which everything must come to rest."""
 
 
-def _over(line: bytes) -> Oversize:
+def over(line: bytes) -> Oversize:
     """What the decoder makes of a line that counts as too long."""
     return Oversize(line[: len(line) - 1], 1 << 30, line[-200:])
 
 
 class World:
     """One life. `dialogue` is filled only if `verbose`."""
+
+    name = ""
+    """What stands before its violations."""
 
     def __init__(self, seed: int, *, verbose: bool = False) -> None:
         self.seed = seed
@@ -147,8 +150,12 @@ class World:
         if stuck:
             self.say(f"-- the client gives up on {stuck}")
             for sid in stuck:
-                self.client.cancel(sid)
+                self.give_up(sid)
             self.clock.run(self.clock.now_s + REST_S, self._is_over)
+
+    def give_up(self, sid: str) -> None:
+        """The client waits no more for what nothing comes of."""
+        self.client.cancel(sid)
 
     def _is_over(self) -> bool:
         return self.exit_code is not None
@@ -187,7 +194,7 @@ class World:
             is_too_long = line in self.ledger.oversize
             if is_too_long:
                 self.say("(this line is over the limit)")
-            frame = _over(line) if is_too_long else peek(line, strict=True)
+            frame = over(line) if is_too_long else peek(line, strict=True)
             self.feed(ClientSent(frame) if isinstance(frame, Frame) else ClientGarbled(frame))
 
     def _closing(self, why: str) -> None:
@@ -212,7 +219,7 @@ class World:
 
     def _agent_read(self, run: int, lines: list[bytes]) -> None:
         said = zip(lines, list(self.ledger.unfed), strict=False)
-        items = [_over(line) if one.too_long else line for line, one in said]
+        items = [over(line) if one.too_long else line for line, one in said]
         unread = iter(lines)
         for look in self.shapes.look(items):
             if self._is_over():

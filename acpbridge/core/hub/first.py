@@ -15,6 +15,8 @@ LATE_MAX = 4
 """How often one client may say initialize before the agent has answered the first one's."""
 _LEVELS_MAX = 8
 """Capabilities are compared down to this level; what is below is one with what holds it."""
+_NOTHING_YET = codec.encode({"protocolVersion": acp.PROTOCOL_VERSION, "agentCapabilities": {}})
+"""What an observer hears that comes before anybody whose agent it could be."""
 
 
 def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
@@ -37,8 +39,7 @@ def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
         _answer(hub, client, frame)
     elif client.observes:
         # The agent is not to take an observer's capabilities for those of all.
-        result = {"protocolVersion": acp.PROTOCOL_VERSION, "agentCapabilities": {}}
-        _give(hub, client, frame.id, codec.result(frame.id, result), [])
+        _answer(hub, client, frame)
     elif hub.first is None:
         hub.first = client
         return [forward(hub, client, frame)]
@@ -76,7 +77,7 @@ def _answer(hub: Hub, client: Client, frame: Frame) -> None:
     differs = sorted(_flags(first) ^ _flags(client.capabilities))
     if differs:
         hub.note("capabilities_differ", "warning", client=client.number, differs=differs)
-    line = codec.result(frame.id, codec.verbatim(hub.initialized or b"{}"))
+    line = codec.result(frame.id, codec.verbatim(hub.initialized or _NOTHING_YET))
     _give(hub, client, frame.id, line, differs)
 
 

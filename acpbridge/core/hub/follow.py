@@ -11,7 +11,7 @@ from acpbridge.core.requests import ASKS
 from acpbridge.core.ring import stamped
 from acpbridge.core.ring_entries import Replay
 from acpbridge.wire import acp, codec
-from acpbridge.wire.frame import Frame, peek
+from acpbridge.wire.frame import Frame, RpcId, peek
 
 ORPHAN = "orphan"
 """The timer of a session that nobody follows who could answer its agent."""
@@ -77,7 +77,17 @@ def is_waiting(hub: Hub, conversation: Conversation) -> bool:
     session = hub.bridge.sessions.get(conversation.id)
     if session is not None and is_busy(session):
         return True
-    return any(ask.session == conversation.id for ask in hub.asks.values())
+    asks = hub.asks.items()
+    return any(one.session == conversation.id and is_open(hub, id_) for id_, one in asks)
+
+
+def is_open(hub: Hub, id_: RpcId) -> bool:
+    """Whether the agent still waits for this answer.
+
+    Of some ends nobody is told, because this client profile is told of none.
+    """
+    request = hub.bridge.requests.get(id_)
+    return request is not None and not (request.settled or request.withdrawn)
 
 
 def is_busy(session: Session) -> bool:
@@ -128,9 +138,7 @@ def show_asks(hub: Hub, client: Client, conversation: Conversation) -> None:
     for id_, ask in list(hub.asks.items()):
         if ask.session != conversation.id:
             continue
-        request = hub.bridge.requests.get(id_)
-        if request is None or request.settled or request.withdrawn:
-            # Its end was told to nobody, because this client profile is told of none.
+        if not is_open(hub, id_):
             del hub.asks[id_]
         elif client.number not in ask.seen and _concerns(client, ask):
             show(hub, client, conversation, ask)

@@ -10,6 +10,7 @@ from acpbridge.core.events import ClientGarbled, ClientSent, Event
 from acpbridge.core.hub import first, follow, queries, returns
 from acpbridge.core.hub.routes import forward
 from acpbridge.core.hub.state import Client, Hub
+from acpbridge.core.model import Stage
 from acpbridge.core.requests import LOADS
 from acpbridge.wire import acp, scan, splice
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
@@ -117,8 +118,10 @@ def _cancel_request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
 
 def _tell_of_cancel(hub: Hub, client: Client, frame: Frame) -> None:
     """Others whose messages are open hear who stopped the turn, and that theirs still wait."""
-    conversation = hub.known(frame.session)
-    if conversation is None:
+    conversation, session = hub.known(frame.session), hub.session(frame.session)
+    owner = session.owner() if session is not None else None
+    if conversation is None or (owner is not None and owner.stage is Stage.SENDING):
+        # Nothing runs yet, so nothing is stopped.
         return
     waiting = {
         route.client

@@ -190,8 +190,7 @@ def _conversation_of(hub: Hub, frame: Frame) -> Conversation | None:
 def _forget_asks(hub: Hub) -> None:
     """Drop those whose end nobody was told of, because the client profile is told of none."""
     for id_ in list(hub.asks):
-        request = hub.bridge.requests.get(id_)
-        if request is None or request.settled or request.withdrawn:
+        if not follow.is_open(hub, id_):
             del hub.asks[id_]
 
 

@@ -288,6 +288,12 @@ def test_asks_that_are_over_are_shown_to_nobody() -> None:
     assert list(crowd.hub.asks) == [b"100"]
 
 
+def test_asks_that_are_over_begin_no_grace() -> None:
+    crowd = ghosts(1)
+    crowd.go(1)
+    assert ("orphan", "s1") not in crowd.timers
+
+
 def test_an_ask_of_another_session_is_not_shown_here() -> None:
     crowd = crowded()
     crowd.start(1, "s2")

@@ -81,7 +81,9 @@ def test_a_prompt_of_another_that_has_not_gone_yet_is_no_turn() -> None:
     crowd = pair(disk=False)
     crowd.say(1, prompt(1, "one"))
     crowd.say(2, cancel())
-    assert answers(crowd.hears(1)) == {}
+    heard = crowd.hears(1)
+    assert answers(heard) == {}
+    assert thoughts(heard) == []
     crowd.persisted()
     assert crowd.took("session/prompt")
 

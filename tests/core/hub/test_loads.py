@@ -179,7 +179,7 @@ def test_a_load_by_the_agent_says_nothing_twice() -> None:
     crowd.agent(tool("a"), tool("b"), chunk("unseen"), ended(wire))
     crowd.wait(1.0)
     crowd.say(2, load("l"))
-    replay = (echo("hello"), tool("a"), tool("b"), COMMANDS, chunk("unseen"))
+    replay = (echo("hello"), tool("a"), COMMANDS, tool("b"), COMMANDS, chunk("unseen"))
     crowd.agent(*replay, answer(crowd.took("session/load")["id"], LOADED))
     heard = crowd.hears(2)
     assert words(heard) == "unseen"
