@@ -142,7 +142,7 @@ class Crowd(World):
         view = self.views.pop(guest.number)
         del self.guests[guest.number]
         for sid in view.at:
-            self._unfollowed(sid)
+            self._unfollowed(view, sid)
         self.feed_hub(ClientLeft(guest.number, "it closed the connection"))
 
     def followers(self, sid: str) -> list[View]:
@@ -152,10 +152,11 @@ class Crowd(World):
     def leaves_session(self, view: View, sid: str) -> None:
         """A client follows a session no more."""
         if view.at.pop(sid, None) is not None:
-            self._unfollowed(sid)
+            self._unfollowed(view, sid)
 
-    def _unfollowed(self, sid: str) -> None:
-        if not self.followers(sid):
+    def _unfollowed(self, view: View, sid: str) -> None:
+        # What an observer has seen, nobody has seen who takes part.
+        if not view.observes and self.is_last(view.reader.number, sid):
             self.page(sid).seen = self.page(sid).latest
 
     def is_last(self, number: int, sid: str) -> bool:

@@ -66,10 +66,10 @@ class View:
         return self.world.page(sid)
 
     def _follows(self, sid: str, otherwise: int) -> None:
-        """It follows from now on: from what nobody has seen where nobody is there."""
+        """It follows from now on: from what nobody has seen where nobody takes part."""
         if sid in self.at:
             return
-        others = self.world.followers(sid)
+        others = [view for view in self.world.followers(sid) if not view.observes]
         self.at[sid] = otherwise if others else self.page(sid).seen
         self.fresh.add(sid)
 
