@@ -53,7 +53,7 @@ def _request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
         query(hub, client, frame)
         return []
     if client.observes and frame.method not in _OBSERVED:
-        text = f"An observer prompts and changes nothing; {frame.method} was not sent."
+        text = f"An observer only watches: {frame.method} was not sent. Attach without --observe."
         hub.answer(client.number, frame.id, replies.refusal(frame.id, "observer", text))
         return []
     if frame.method in LOADS and hub.is_shared:
