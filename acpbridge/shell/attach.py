@@ -15,7 +15,7 @@ import trio
 from acpbridge.errors import DaemonFault
 from acpbridge.shell.observing import Observing
 from acpbridge.shell.stdio import check_stdio, own_stdio, read, receive_ready, stop_signals
-from acpbridge.shell.unix import Presence, peer_uid, probe
+from acpbridge.shell.unix import Presence, check_path, peer_uid, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _LAST_ANSWERS_S = 0.4
 """After the client's end, what the daemon still sends is passed on for this long."""
+_START_ONE = (
+    "start one with acpbridge serve or attach --spawn, or name the socket that it has with --unix"
+)
 _KEPT_BYTES_MAX = 1024 * 1024
 """What a client has said before the daemon said anything is kept up to this size."""
 
@@ -110,21 +113,24 @@ async def _attach_unix(path: Path, pump: Pump) -> bool:
         return await join(UnixLine(stream), pump)
 
 
-async def dial(path: Path) -> trio.SocketStream:
+async def dial(path: Path, remedy: str = _START_ONE) -> trio.SocketStream:
     """A connection to the daemon there.
+
+    Args:
+        path: Its socket.
+        remedy: What to do where none listens.
 
     Raises:
         DaemonFault: No daemon of this user listens.
+        UsageFault: No daemon's socket can be there.
     """
+    check_path(path)
     connection = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         await connection.connect(str(path))
     except OSError as error:
         connection.close()
-        hint = (
-            f"no daemon listens on {path} ({error.strerror or error}):"
-            " start one with acpbridge serve, or say attach --spawn"
-        )
+        hint = f"no daemon listens on {path} ({error.strerror or error}): {remedy}"
         raise DaemonFault("no_daemon", hint) from error
     if peer_uid(connection) != os.getuid():
         connection.close()

@@ -15,6 +15,7 @@ import trio
 from trio_websocket import (
     ConnectionClosed,
     ConnectionRejected,
+    ConnectionTimeout,
     HandshakeError,
     open_websocket_url,
 )
@@ -160,6 +161,10 @@ async def _opened(url: str, token: bytes, limits: Limits) -> AsyncIterator[WebSo
         hint = f"the daemon at {url} refused: {error.status_code} {said}"
         raise DaemonFault("daemon_refused", hint) from error
     except HandshakeError as error:
-        why = error.__cause__ or error
+        why = str(error.__cause__ or error)
+        if isinstance(error, ConnectionTimeout):
+            # A TLS that fails ends so too: the library waits on and says nothing of it.
+            what = "nothing, or no TLS that can be trusted," if url.startswith("wss") else "nothing"
+            why = f"{what} in {limits.handshake_s:g} s, handshake_s"
         hint = f"no daemon answers at {url} ({why}): start one with acpbridge serve --ws"
         raise DaemonFault("no_daemon", hint) from error

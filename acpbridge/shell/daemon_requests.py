@@ -38,4 +38,4 @@ def too_many(item: bytes | Oversize, clients_max: int) -> bytes:
 
 def words_of_too_many(clients_max: int) -> str:
     """One line that names the limit and the remedy."""
-    return f"the daemon has {clients_max} clients (clients_max): let one leave, or raise it"
+    return f"the daemon takes no more than clients_max ({clients_max}): let one leave, or raise it"

@@ -27,6 +27,7 @@ PATH = b"/acp"
 TOKEN_BYTES_MIN = 16
 TOKEN_BYTES_MAX = 4096
 
+_ORIGIN = re.compile(r"(?i)null|[a-z][a-z0-9+.-]*://[^/?#\s]+")
 _TOKEN = re.compile(rb"[A-Za-z0-9._~+/-]+=*")
 """`b64token`, all that a bearer token can be (RFC 6750 section 2.1)."""
 _HTTP_PORT = 80
@@ -91,16 +92,17 @@ def refusal(
         shown.setdefault(name, []).append(value)
     hosts, origins = shown.get(b"host", []), shown.get(b"origin", [])
     if len(hosts) != 1 or hosts[0].lower() not in rules.hosts:
-        return Refused(403, "the Host header names no host and port of this daemon: allow it")
+        return Refused(403, "this Host is no name of the daemon: serve --allow-host lets it in")
     if origins and (len(origins) > 1 or origins[0].lower() not in rules.origins):
-        return Refused(403, "a web page of this Origin may not connect: allow it")
+        return Refused(403, "a web page may not connect: serve --allow-origin lets its Origin in")
     path, question, _ = target.partition(b"?")
     if method != b"GET" or path != page:
-        return Refused(404, "there is nothing here but GET /acp")
+        return Refused(404, "there is nothing here but GET /acp, /healthz and /metrics")
     if question:
         return Refused(403, "no query string: a URL ends in logs, send the token as a header")
     if not is_public and not _has_token(shown.get(b"authorization", []), rules.token_digest):
-        return Refused(401, "send the header Authorization: Bearer and the token of the daemon")
+        text = "no token, or another one than the daemon's: send Authorization: Bearer and its own"
+        return Refused(401, text)
     return None
 
 
@@ -128,6 +130,21 @@ def own_hosts(bind: Bind, more: Iterable[str] = ()) -> frozenset[bytes]:
     if bind.port == _HTTP_PORT:
         found.update(names)
     return frozenset(name.lower().encode() for name in (*found, *more))
+
+
+def named_origins(texts: Iterable[str]) -> frozenset[bytes]:
+    """The values of `Origin` that somebody names, as `DoorRules` compares them.
+
+    Raises:
+        UsageFault: A browser sends none of that form: it would let nobody in.
+    """
+    found = set()
+    for text in texts:
+        if not _ORIGIN.fullmatch(text):
+            hint = f"{text!r} is no origin: name scheme, host and port alone, as in"
+            raise UsageFault("origin_invalid", f"{hint} https://app.example")
+        found.add(text.lower().encode())
+    return frozenset(found)
 
 
 def parse_bind(text: str, *, behind_tls_proxy: bool = False) -> Bind:
@@ -185,8 +202,11 @@ def read_token(path: Path) -> bytes:
         finally:
             os.close(fd)
     except OSError as error:
-        hint = f"cannot read the token file {path}: {error.strerror}"
+        hint = f"cannot read the token file {path}: {error.strerror}; name one that holds the token"
         raise UsageFault("token_file_unusable", hint) from error
+    if not stat.S_ISREG(status.st_mode):
+        hint = f"the token file {path} is no plain file: name one that holds the token"
+        raise UsageFault("token_file_unusable", hint)
     if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid != os.getuid():
         hint = f"the token file {path} is not yours alone: own it and chmod 600 it"
         raise UsageFault("token_file_open", hint)

@@ -16,6 +16,7 @@ from acpbridge.errors import UsageFault
 from acpbridge.shell.door import (
     DoorRules,
     Refused,
+    named_origins,
     own_hosts,
     parse_bind,
     read_token_digest,
@@ -131,7 +132,7 @@ async def open_gate(settings: Settings, *, origins: Sequence[str], hosts: Sequen
     """Listen where `ws` says.
 
     Raises:
-        UsageFault: The address, the token file or the port cannot be used.
+        UsageFault: The address, the token file, an origin or the port cannot be used.
     """
     assert settings.ws is not None
     bind = parse_bind(settings.ws, behind_tls_proxy=settings.behind_tls_proxy)
@@ -139,13 +140,14 @@ async def open_gate(settings: Settings, *, origins: Sequence[str], hosts: Sequen
         hint = "--ws needs --token-file FILE: whoever connects must show what stands in it"
         raise UsageFault("token_file_missing", hint)
     digest = read_token_digest(settings.token_file)
+    allowed = named_origins(origins)
     listeners = await _listening(bind)
     port: int = listeners[0].socket.getsockname()[1]
     host = f"[{bind.host}]" if ":" in bind.host else bind.host
     rules = DoorRules(
         digest,
         own_hosts(type(bind)(bind.host, port), hosts),
-        frozenset(origin.lower().encode() for origin in origins),
+        allowed,
     )
     return Gate(listeners, f"{host}:{port}", rules, limits_of(settings.limits))
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ANSWER_BYTES_MAX = 64 * 1024
+_NOTHING = "nothing is to be stopped, or name the socket that it has with --unix"
 
 
 @frozen
@@ -46,7 +47,7 @@ def stop_daemon(path: Path, *, wait_s: float) -> Stopped:
 
 
 async def _stop(path: Path, wait_s: float) -> Stopped:
-    async with await dial(path) as stream:
+    async with await dial(path, _NOTHING) as stream:
         pid = peer_pid(stream.socket)
         try:
             pidfd = os.pidfd_open(pid)

@@ -79,10 +79,14 @@ def choose(stats: dict[str, Any]) -> str:
         stats: The result of `_acpbridge/stats`.
     """
     for name in ("turns", "sessions"):
-        found = [one.get("sessionId") for one in stats.get(name) or () if isinstance(one, dict)]
+        found = _sessions(stats, name)
         if found and isinstance(found[-1], str):
             return found[-1]
     return ""
+
+
+def _sessions(stats: dict[str, Any], name: str = "sessions") -> list[Any]:
+    return [one.get("sessionId") for one in stats.get(name) or () if isinstance(one, dict)]
 
 
 def _place(frame: Frame) -> tuple[str, int] | None:
@@ -148,15 +152,23 @@ class _Link:
             acp.INITIALIZE,
             {"protocolVersion": acp.PROTOCOL_VERSION, "clientCapabilities": {"_meta": meta}},
         )
+        stats = await self._ask("_acpbridge/stats", {})
         while not tail.session:
-            tail.session = choose(await self._ask("_acpbridge/stats", {}))
+            tail.session = choose(stats)
             if not tail.session:
                 if once:
                     raise UsageFault("no_session", "the daemon has no session yet: open one first")
                 await trio.sleep(LOOK_S)
+                stats = await self._ask("_acpbridge/stats", {})
         cursor = {"epoch": tail.epoch, "seq": tail.seq} if tail.epoch else None
         params = {"sessionId": tail.session, "cursor": cursor}
-        tail.caught_up(await self._ask("_acpbridge/events_since", params))
+        result = await self._ask("_acpbridge/events_since", params)
+        tail.caught_up(result)
+        if not result.get("latestSeq") and tail.session not in _sessions(stats):
+            absent = f"the daemon has no session {tail.session}"
+            if once:
+                raise UsageFault("no_session", f"{absent}: name another, or none for the newest")
+            tail.say(f"{absent} yet: waiting for it")
 
     async def live(self) -> None:
         """Show what comes, until the daemon has gone."""

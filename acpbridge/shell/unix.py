@@ -185,16 +185,15 @@ def listen(path: Path, words: str = "") -> UnixListener:
         AlreadyOwnedFault: Another process holds the lock, or listens without one.
         UsageFault: The path, its directory or what stands there cannot be used.
     """
-    _check_path(path)
+    check_path(path)
     try:
         with ExitStack() as undo:
             _own_directory(path.parent)
-            lock_fd = _own_lock(_lock_of(path))
+            lock_fd = _own_lock(path)
             undo.callback(os.close, lock_fd)
             presence = probe(path)
             if presence is Presence.LIVE:
-                hint = f"another process listens on {path}: attach to it, or choose another path"
-                raise AlreadyOwnedFault("socket_in_use", hint)
+                raise _taken(path)
             if presence is Presence.FOREIGN:
                 hint = f"{path} is not a socket of ours: remove it, or choose another path"
                 raise UsageFault("socket_foreign", hint)
@@ -208,7 +207,12 @@ def listen(path: Path, words: str = "") -> UnixListener:
         raise UsageFault("socket_unusable", hint) from error
 
 
-def _check_path(path: Path) -> None:
+def check_path(path: Path) -> None:
+    """See that a daemon's socket can stand there.
+
+    Raises:
+        UsageFault: The path is relative or too long, or this system knows no peer's user.
+    """
     if not hasattr(socket, "SO_PEERCRED"):  # pragma: no cover - no Linux
         hint = "this system does not tell who connects to a unix socket: use run, or --ws"
         raise UsageFault("socket_unsupported", hint)
@@ -216,7 +220,7 @@ def _check_path(path: Path) -> None:
     if not path.is_absolute() or name_bytes > PATH_BYTES_MAX:
         spare_bytes = name_bytes - len(os.fsencode(path))
         hint = (
-            f"cannot listen on {path}: name an absolute path of at most"
+            f"no daemon's socket can be {path}: name an absolute path of at most"
             f" {PATH_BYTES_MAX - spare_bytes} bytes"
         )
         raise UsageFault("socket_path_invalid", hint)
@@ -239,19 +243,29 @@ def _own_directory(directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = directory.stat()
     if stat.S_IMODE(status.st_mode) & 0o077 or status.st_uid != os.getuid():
-        hint = f"the directory {directory} is not yours alone: own it and chmod 700 it"
+        hint = (
+            f"others can reach the directory {directory}: choose a path in one that is yours alone,"
+            " or chmod 700 it if nobody else needs it"
+        )
         raise UsageFault("socket_dir_open", hint)
 
 
+def _taken(path: Path) -> AlreadyOwnedFault:
+    hint = (
+        f"another daemon has {path}: attach to it, end it with acpbridge stop, or choose another"
+        " path with --unix"
+    )
+    return AlreadyOwnedFault("socket_in_use", hint)
+
+
 def _own_lock(path: Path) -> int:
-    """The descriptor of the lock file, with its flock held until it is closed."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """The descriptor of the socket's lock file, with its flock held until it is closed."""
+    fd = os.open(_lock_of(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(fd)
-        hint = f"another process owns {path}: attach to it, or choose another path"
-        raise AlreadyOwnedFault("socket_in_use", hint) from error
+        raise _taken(path) from error
     except OSError:
         os.close(fd)
         raise

@@ -138,6 +138,7 @@ async def test_a_conversation_by_websocket(tmp_path: Path, token_file: Path) -> 
     [
         ("token", 5, b"refused: 401"),
         ("port", 5, b"no daemon answers"),
+        ("tls", 5, b"(nothing, or no TLS that can be trusted, in 0.5 s, handshake_s)"),
         ("mode", 2, b"chmod 600"),
         ("url", 2, b"expected ws://"),
         ("far", 2, b"wss://"),
@@ -152,9 +153,11 @@ async def test_why_attach_cannot_join_by_websocket(
     other.write_bytes(b"another-token-than-ours" if change == "token" else TOKEN)
     async with open_to_the_web(tmp_path, token_file) as (_, port):
         urls = {"port": "ws://127.0.0.1:1/acp", "url": "http://x", "far": "ws://acp.example/acp"}
-        url = urls.get(change, f"ws://127.0.0.1:{port}/acp")
+        scheme = "wss" if change == "tls" else "ws"
+        url = urls.get(change, f"{scheme}://127.0.0.1:{port}/acp")
         options = () if change == "none" else ("--token-file", str(other))
-        async with command("attach", "--ws", url, *options) as client:
+        environ = {"ACPBRIDGE_HANDSHAKE_S": "0.5"} if change == "tls" else {}
+        async with command("attach", "--ws", url, *options, environ=environ) as client:
             assert code == await client.code()
             await client.said(b"\n")
 

@@ -229,7 +229,9 @@ async def test_stop_ends_it_in_order_and_waits(folder: Path) -> None:
     code, said = await stopped(folder)
 
     assert code == 5
-    assert "no daemon listens" in said
+    assert f"no daemon listens on {socket_of(folder)}" in said
+    assert "nothing is to be stopped" in said
+    assert "serve" not in said
 
 
 async def initialized_again(folder: Path) -> list[int]:

@@ -60,6 +60,22 @@ async def test_once_shows_what_there_is_and_ends(tmp_path: Path) -> None:
     assert watcher.text.startswith("> say hello\nhello\n── end_turn ──")
 
 
+async def test_a_session_that_is_not_there_is_told_of_and_is_not_the_newest(
+    tmp_path: Path,
+) -> None:
+    async with daemon(tmp_path), attached(tmp_path) as client:
+        await client.begin()
+        await client.answer(await client.prompt("say hello"))
+        async with command("tail", "--state-dir", str(tmp_path), "--once", "typo") as watcher:
+            assert await watcher.code() == 2
+            await watcher.said(b"the daemon has no session typo: name another")
+        async with command("tail", "--state-dir", str(tmp_path), "typo") as waiting:
+            await until_shown(waiting, "-- the daemon has no session typo yet: waiting for it\n")
+            async with command("tail", "--state-dir", str(tmp_path), "--once") as watcher:
+                await until_shown(watcher, "> say hello\nhello\n── end_turn ──")
+                assert await watcher.code() == 0
+
+
 async def test_without_a_daemon_it_says_so(tmp_path: Path) -> None:
     async with command("tail", "--state-dir", str(tmp_path)) as watcher:
         assert await watcher.code() == 5

@@ -14,6 +14,7 @@ from acpbridge.shell.door import (
     TOKEN_BYTES_MIN,
     Bind,
     Refused,
+    named_origins,
     own_hosts,
     parse_bind,
     read_token_digest,
@@ -248,9 +249,23 @@ def test_what_is_no_token_is_refused_and_not_repeated(tmp_path: Path, token: byt
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     """A FIFO would hold the start up for ever."""
     os.mkfifo(tmp_path / "fifo", 0o600)
-    with pytest.raises(UsageFault):
-        read_token_digest(tmp_path / "fifo")
-    with pytest.raises(UsageFault) as caught:
-        read_token_digest(tmp_path / "missing")
+    (tmp_path / "folder").mkdir(mode=0o700)
+    for name in ("fifo", "folder", "missing"):
+        with pytest.raises(UsageFault) as caught:
+            read_token_digest(tmp_path / name)
 
-    assert "token_file_unusable" == caught.value.code
+        assert "token_file_unusable" == caught.value.code
+
+
+def test_an_origin_is_named_as_browsers_send_it() -> None:
+    named = named_origins(["https://App.example", "http://[::1]:3000", "app-x://page", "null"])
+    assert {b"https://app.example", b"http://[::1]:3000", b"app-x://page", b"null"} == named
+
+
+@pytest.mark.parametrize("text", ["app.example", "https://app.example/", "https://", "*", ""])
+def test_what_no_browser_sends_as_an_origin_is_refused(text: str) -> None:
+    with pytest.raises(UsageFault) as caught:
+        named_origins([text])
+
+    assert "origin_invalid" == caught.value.code
+    assert repr(text) in caught.value.hint

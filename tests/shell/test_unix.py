@@ -122,6 +122,7 @@ async def test_a_second_owner_is_told_to_attach(path: Path, listener: UnixListen
     with pytest.raises(AlreadyOwnedFault) as caught:
         listen(path)
 
+    assert caught.value.hint.startswith(f"another daemon has {path}: attach to it")
     assert "attach" in caught.value.hint
     assert Presence.LIVE is probe(path)
     # The lock alone tells: an owner that is just starting has no socket yet.

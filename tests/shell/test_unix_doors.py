@@ -93,6 +93,7 @@ async def test_a_directory_that_others_reach_is_refused_not_changed(path: Path, 
         listen(path)
 
     assert "socket_dir_open" == caught.value.code
+    assert f"reach the directory {path.parent}: choose a path" in caught.value.hint
     assert wide == mode(path.parent)
 
 
@@ -107,6 +108,14 @@ async def test_a_path_that_cannot_be_bound_is_told_with_its_limit(tmp_path: Path
 
     assert "socket_path_invalid" == caught.value.code
     assert f"at most {PATH_BYTES_MAX - 3} bytes" in caught.value.hint
+
+
+async def test_who_joins_by_a_path_that_none_can_have_is_told_so(tmp_path: Path) -> None:
+    """No daemon is missing there: to start one would not help."""
+    with pytest.raises(UsageFault) as caught:
+        await dial(tmp_path / ("x" * PATH_BYTES_MAX))
+
+    assert "socket_path_invalid" == caught.value.code
 
 
 async def test_a_path_must_be_absolute_and_its_place_a_directory(tmp_path: Path) -> None:

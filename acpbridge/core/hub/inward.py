@@ -54,7 +54,7 @@ def _request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
         query(hub, client, frame)
         return []
     if client.observes and frame.method not in _OBSERVED:
-        text = f"An observer prompts and changes nothing; {frame.method} was not sent."
+        text = f"An observer only watches: {frame.method} was not sent. Attach without --observe."
         hub.answer(client.number, frame.id, replies.refusal(frame.id, "observer", text))
         return []
     if client.open_count >= hub.bridge.policy.client_requests_max and hub.is_shared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from acpbridge.core.hub import follow
-from acpbridge.core.hub.state import Client, Hub
+from acpbridge.core.hub.state import Client, Conversation, Hub
 from acpbridge.core.model import Prompt, Session
 from acpbridge.wire import acp, codec
 from acpbridge.wire.frame import Frame
@@ -58,7 +58,7 @@ def _cursor(cursor: Any) -> tuple[str, int]:
 def stats(hub: Hub, client: Client, frame: Frame) -> None:
     """`_acpbridge/stats`: turns, queues, clients, and how full the log is."""
     sessions = hub.bridge.sessions.values()
-    newest = list(hub.conversations.values())[-SESSIONS_MAX:]
+    newest = [one for one in hub.conversations.values() if _is_there(hub, one)][-SESSIONS_MAX:]
     ring = hub.log.stats()
     hub.respond(
         client.number,
@@ -84,6 +84,11 @@ def stats(hub: Hub, client: Client, frame: Frame) -> None:
             },
         },
     )
+
+
+def _is_there(hub: Hub, conversation: Conversation) -> bool:
+    """Whether there is such a session: one that was only asked for is followed, and may come."""
+    return hub.session(conversation.id) is not None or follow.latest_seq(hub, conversation) > 0
 
 
 def _turn(hub: Hub, session: Session) -> dict[str, Any]:

@@ -171,6 +171,13 @@ def test_stats_of_a_daemon_at_rest() -> None:
     assert told["ring"] | {"bytes": 0} == {"sessions": 1, "events": 3, "texts": 2, "bytes": 0}
 
 
+def test_stats_name_no_session_that_was_only_asked_for() -> None:
+    """Whoever takes the newest one is not to get another's slip of the pen."""
+    crowd = talked()
+    asked(crowd, 2, session="typo")
+    assert [one["sessionId"] for one in figures(crowd)["sessions"]] == ["s1"]
+
+
 def test_stats_of_a_turn() -> None:
     crowd = talked()
     crowd.prompted(1, "q")

@@ -35,6 +35,7 @@ def test_what_would_change_something_is_refused(frame: dict[str, object]) -> Non
     (heard,) = crowd.hears(2)
     assert heard["error"]["code"] == -32058
     assert heard["error"]["data"] == {"acpbridge": {"kind": "observer"}}
+    assert "only watches" in heard["error"]["message"] or "opens none" in heard["error"]["message"]
     assert crowd.got() == []
 
 
