@@ -14,8 +14,9 @@ STATE_DIR = click.option(
     help="Where the bridges keep their journal.  [default: the user's state directory]",
 )
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What a terminal would obey, and what no encoding can write; of a text all but its layout."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal would obey, what turns a text's direction, so that a command reads as another
+one, and what no encoding can write; of a text all but its layout."""
 
 
 def folder_of(state_dir: str | None) -> Path:

@@ -68,7 +68,7 @@ def test_colour_ends_before_each_line_does() -> None:
     assert "\x1b[2ma\x1b[0m\n\x1b[2mb\x1b[0m\nc" == found
 
 
-EVIL = "\x1b]0;title\x07\x1b[2J\rX\u009b31m"
+EVIL = "\x1b]0;title\x07\x1b[2J\rX\u009b31m\u202egnp.exe"
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,7 @@ def test_nothing_that_was_said_reaches_the_terminal_raw(frame: Frame) -> None:
     assert "title" in found
     assert not any(ord(char) < 32 and char != "\n" for char in found)
     assert "\x9b" not in found
+    assert "\u202e" not in found, "it turns the direction of what follows"
 
 
 def test_a_question_and_its_end() -> None:
