@@ -26,6 +26,7 @@ def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
         # Said twice: what it follows goes on as it was asked for the first time.
         _answer(hub, client, frame)
         return []
+    client.has_greeted = True
     capabilities = frame.params.get("clientCapabilities")
     client.capabilities = capabilities if isinstance(capabilities, dict) else {}
     said = _member(client.capabilities, "_meta", "acpbridge")

@@ -40,7 +40,7 @@ def sent(hub: Hub, event: ClientSent) -> list[Event]:
         return _answer(hub, client, event)
     if frame.method == acp.INITIALIZE and frame.kind is Kind.REQUEST:
         return first.initialize(hub, client, event)
-    if not client.is_initialized and hub.is_shared:
+    if not client.has_greeted and hub.is_shared:
         _unready(hub, client, frame)
         return []
     if frame.kind is Kind.NOTIFICATION:
@@ -84,7 +84,7 @@ def _leaves_others(hub: Hub, client: Client, frame: Frame) -> bool:
 
 def _unready(hub: Hub, client: Client, frame: Frame) -> None:
     if frame.kind is Kind.REQUEST:
-        text = f"{frame.method} came before initialize was answered; send initialize first."
+        text = f"{frame.method} came before initialize; send initialize first."
         hub.refuse(client.number, frame.id, acp.INVALID_REQUEST, text)
     else:
         hub.note("notification_dropped", "warning", method=frame.method, reason="no initialize")

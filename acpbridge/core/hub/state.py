@@ -22,6 +22,8 @@ class Client:
     """One client, from its connection to its end."""
 
     number: int
+    has_greeted: bool = False
+    """It said initialize; what it says behind that may not wait for the answer."""
     is_initialized: bool = False
     """Its initialize was answered with a result."""
     observes: bool = False

@@ -6,7 +6,17 @@ from typing import Any
 
 from acpbridge.core.hub.first import LATE_MAX
 from tests.core.hub.crowd import EVENTS, OBSERVES, Crowd, load, since
-from tests.core.script import CAPABILITIES, INFOS, Json, answer, dumps, error, notify, request
+from tests.core.script import (
+    CAPABILITIES,
+    INFOS,
+    Json,
+    answer,
+    dumps,
+    error,
+    new_result,
+    notify,
+    request,
+)
 
 RESULT: Json = {
     "protocolVersion": 1,
@@ -120,7 +130,21 @@ def test_who_asks_for_events_is_told_the_epoch() -> None:
     assert "_meta" not in crowd.greet(2)["result"]
 
 
-def test_nothing_goes_before_initialize_is_answered() -> None:
+def test_what_a_client_says_behind_its_initialize_need_not_wait_for_the_answer() -> None:
+    """As it may in front of the agent itself, and in `run`; also where another asked first."""
+    crowd = Crowd()
+    crowd.join(1, 2)
+    for number in (1, 2):
+        crowd.say(number, hello(7), request(8, "session/new", {"cwd": "/w", "mcpServers": []}))
+    asked = crowd.got()
+    assert [one["method"] for one in asked] == ["initialize", "session/new", "session/new"]
+    crowd.agent(answer(asked[0]["id"], RESULT))
+    crowd.agent(*[answer(one["id"], new_result(f"s{at}")) for at, one in enumerate(asked[1:])])
+    assert [one["id"] for one in crowd.hears(1)] == [7, 8]
+    assert [one["id"] for one in crowd.hears(2)] == [7, 8]
+
+
+def test_nothing_goes_before_initialize() -> None:
     crowd = Crowd()
     crowd.join(1)
     crowd.say(1, load(3), since(4), notify("session/cancel", {"sessionId": "s1"}))
