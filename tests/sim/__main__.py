@@ -4,7 +4,7 @@
     python -m tests.sim --seed 4711
     python -m tests.sim --seed 4711 --crowd
 
-One seed in four has a second life, in which a daemon has many clients (`crowd.py`).
+One seed in five has a second life, in which a daemon has many clients (`crowd.py`).
 Exit code 1 where an invariant did not hold. Nothing is drawn from anything but the seed, so a
 seed that failed fails again until something is mended.
 """

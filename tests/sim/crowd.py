@@ -31,7 +31,7 @@ from tests.sim.violation import Violation, must
 from tests.sim.world import BEGAN_S, World, over
 
 GUESTS_MAX = 4
-COMINGS_MAX = 12
+COMINGS_MAX = 8
 GIVING_UP_MAX = 20
 OF_HUB = ("routes", "asks", "late", "more", "strays")
 
@@ -234,5 +234,5 @@ class Crowd(World):
 
 
 def is_crowded(seed: int) -> bool:
-    """Whether a seed has a second life, with a crowd: one in four."""
-    return Random(seed).random() < 1 / 4
+    """Whether a seed has a second life, with a crowd: one in five."""
+    return Random(seed).random() < 1 / 5

@@ -199,7 +199,7 @@ def crowded(chance: Random) -> Mix:
     mix.client = "generic"
     mix.chosen = mix.chosen or mix.traits["redirects"]
     mix.mischief -= NOT_OF_MANY
-    mix.deeds = min(mix.deeds, 12)
+    mix.deeds = min(mix.deeds, 8)
     mix.policy.pop("sessions_max", None)
     mix.policy["grace_s"] = chance.choice((0.5, 10.0, 120.0))
     mix.policy["orphan"] = chance.choice(("finish", "cancel"))

@@ -89,7 +89,6 @@ WANTED = (
     "answered_from_log",
     "session_abandoned",
     "late_client_answer_dropped",
-    "withdrawal_of_nothing",
 )
 
 
