@@ -29,7 +29,7 @@ from acpbridge.errors import UsageFault
 from acpbridge.profiles import AGENTS, CLIENTS, AgentProfile, ClientProfile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -223,8 +223,8 @@ def _take(values: dict[str, Any], where: str, name: str, found: Any, faults: lis
     key = KEYS.get(name)
     if key is None:
         is_variable = where.startswith(ENV_PREFIX)
-        known = {f"{ENV_PREFIX}{key.upper()}" for key in KEYS} if is_variable else KEYS
-        faults.append(f"{where}: unknown key{_closest(where if is_variable else name, known)}")
+        closest = _closest(name, KEYS, _variable if is_variable else str)
+        faults.append(f"{where}: unknown key{closest}")
         return
     value, expected = _coerced(key, found)
     if expected:
@@ -233,11 +233,16 @@ def _take(values: dict[str, Any], where: str, name: str, found: Any, faults: lis
         values[name] = value
 
 
-def _closest(name: str, known: Iterable[str]) -> str:
+def _variable(key: str) -> str:
+    return f"{ENV_PREFIX}{key.upper()}"
+
+
+def _closest(name: str, known: Iterable[str], spelled: Callable[[str], str] = str) -> str:
+    """What to say of a key that nobody knows; the prefix of a variable makes nothing alike."""
     from difflib import get_close_matches  # noqa: PLC0415 - most starts have no fault
 
     close = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else "; the README lists the keys"
+    return f"; did you mean {spelled(close[0])}?" if close else "; the README lists the keys"
 
 
 def _shown(found: Any) -> str:

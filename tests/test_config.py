@@ -129,6 +129,7 @@ def test_all_mistakes_of_all_sources_are_told_at_once(tmp_path: Path) -> None:
         "ACPBRIDGE_WAIT_QUIET_S": "soon",
         "ACPBRIDGE_BREAKER_DEATHS": "1.5",
         "ACPBRIDGE_WAIT_QUIET": "1",
+        "ACPBRIDGE_FOO": "1",
     }
     told = faults("midturn = 1\nxyz_s = 2\n[client]\n", tmp_path, environ, empty_grace_s=-1.0)
 
@@ -138,6 +139,7 @@ def test_all_mistakes_of_all_sources_are_told_at_once(tmp_path: Path) -> None:
         'ACPBRIDGE_WAIT_QUIET_S = "soon": expected seconds, a number of 0 or more',
         'ACPBRIDGE_BREAKER_DEATHS = "1.5": expected a whole number of 1 or more',
         "ACPBRIDGE_WAIT_QUIET: unknown key; did you mean ACPBRIDGE_WAIT_QUIET_S?",
+        "ACPBRIDGE_FOO: unknown key; the README lists the keys",
         "--empty-grace = -1.0: expected seconds, a number of 0 or more",
         f"{tmp_path}/c.toml: [client] extends a profile: name it with client_profile",
     ] == told
