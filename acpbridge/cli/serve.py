@@ -148,11 +148,7 @@ def attach(
     """
     from acpbridge.config import load_settings  # noqa: PLC0415
 
-    if spawn != bool(agent) or (spawn and options["ws"] is not None):
-        hint = "--spawn starts the agent behind --, as in: acpbridge attach --spawn -- hermes acp"
-        raise UsageFault(
-            "spawn_needs_agent", f"{hint}; without it there is no agent, nor with --ws"
-        )
+    _check_spawn(agent, spawn=spawn, is_web=options["ws"] is not None)
     settings = load_settings(options=options, environ=os.environ, config=config)
     if options["ws"] is not None:
         from acpbridge.shell.attach_ws import attach_websocket  # noqa: PLC0415 - 50 ms more
@@ -167,6 +163,18 @@ def attach(
     is_told = options["idle_exit_s"] is not None
     ensure = _ensuring(settings, agent, config, is_told=is_told) if spawn else None
     sys.exit(attach_unix(socket_path(settings), observes=observe, ensure=ensure))
+
+
+def _check_spawn(agent: tuple[str, ...], *, spawn: bool, is_web: bool) -> None:
+    example = "as in: acpbridge attach --spawn -- hermes acp"
+    if spawn and not agent:
+        raise UsageFault("spawn_needs_agent", f"--spawn starts an agent: name it, {example}")
+    if agent and not spawn:
+        hint = f"attach alone starts no agent: leave {agent[0]} away, or say --spawn, {example}"
+        raise UsageFault("agent_needs_spawn", hint)
+    if spawn and is_web:
+        hint = "--spawn starts a daemon without a WebSocket: say only one of --spawn and --ws"
+        raise UsageFault("spawn_not_by_ws", hint)
 
 
 def _ensuring(

@@ -68,6 +68,9 @@ def test_help_shows_an_example(command: tuple[str, ...]) -> None:
         (("run", "--record", "/no/such/t", "--", "cat"), {}, 2, "choose another --record"),
         (("run", "--log-file", "/no/such/l", "--", "cat"), {}, 2, "choose another --log-file"),
         (("run", "--state-dir", "/dev/null/x", "--", "cat"), {}, 4, "choose --state-dir"),
+        (("attach", "--spawn"), {}, 2, "--spawn starts an agent: name it, as in: acpbridge"),
+        (("attach", "--", "cat"), {}, 2, "leave cat away, or say --spawn"),
+        (("attach", "--spawn", "--ws", "ws://x", "--", "cat"), {}, 2, "only one of --spawn and"),
     ],
 )
 def test_a_mistake_is_told_on_stderr(
