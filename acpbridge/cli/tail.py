@@ -47,5 +47,6 @@ def tail(session: str, config: str | None, *, once: bool, no_color: bool, **opti
     )
     try:
         follow(socket_path(settings), watched, once=once)
+        write(view.close())
     except KeyboardInterrupt:
         write("\n")

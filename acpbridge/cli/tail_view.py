@@ -56,6 +56,11 @@ class View:
         """A line of our own."""
         return self._line(f"-- {cell(words)}", "dim")
 
+    def close(self) -> str:
+        """What ends the text that is being streamed."""
+        is_mid_line, self._is_mid_line, self._open = self._is_mid_line, False, ""
+        return "\n" if is_mid_line else ""
+
     def _updated(self, frame: Frame) -> str:
         match frame.variant:
             case acp.AGENT_MESSAGE_CHUNK:
@@ -75,7 +80,7 @@ class View:
     def _stream(self, what: str, text: str, tone: Tone) -> str:
         if not text:
             return ""
-        begin = "" if self._open == what else self._close()
+        begin = "" if self._open == what else self.close()
         self._open = what
         self._is_mid_line = not text.endswith("\n")
         lines = plain(text).split("\n")
@@ -141,12 +146,7 @@ class View:
         return self._line(rule + dash * max(_RULE_WIDTH - len(rule), 2), "dim")
 
     def _line(self, words: str, tone: Tone) -> str:
-        return f"{self._close()}{self.style.paint(words, tone)}\n"
-
-    def _close(self) -> str:
-        """What ends the text that is being streamed."""
-        is_mid_line, self._is_mid_line, self._open = self._is_mid_line, False, ""
-        return "\n" if is_mid_line else ""
+        return f"{self.close()}{self.style.paint(words, tone)}\n"
 
 
 def _text(frame: Frame) -> str:

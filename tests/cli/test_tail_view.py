@@ -34,6 +34,14 @@ def shown(*frames: Frame, **style: bool) -> str:
     return "".join(seen.show(frame) for frame in frames)
 
 
+def test_what_ends_within_a_text_ends_its_line() -> None:
+    """The terminal's next prompt is not to stand behind it."""
+    seen = view()
+    assert "1 2" == seen.show(chunk("1 ")) + seen.show(chunk("2"))
+    assert "\n" == seen.close()
+    assert "" == seen.close()
+
+
 def test_a_conversation_reads_from_top_to_bottom() -> None:
     found = shown(
         chunk("Count to 3.\nSlowly.", "user_message"),
