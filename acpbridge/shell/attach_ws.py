@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _GOODBYE_S = 0.3
 """A closing handshake that we began takes at most this long."""
+_ENDED = frozenset({"", "1001", "1006"})
+"""The daemon goes away, or went without a word; by other codes it closes on this client alone."""
 _QUEUE_MESSAGES = 64
 _REASON_CHARS_MAX = 200
 
@@ -139,7 +141,15 @@ async def _attach(url: str, token: bytes, observes: bool, limits: Limits) -> int
             with trio.move_on_after(_GOODBYE_S):
                 await websocket.aclose()
             return 0
-        raise gone(line.goodbye)
+        raise _left(line.goodbye)
+
+
+def _left(goodbye: str) -> DaemonFault:
+    """The fault that says what became of the connection, by the code and the words of its end."""
+    if goodbye.partition(" ")[0] in _ENDED:
+        return gone(goodbye)
+    hint = f"the daemon has closed the connection: {goodbye}; load the session to go on"
+    return DaemonFault("detached", hint)
 
 
 @asynccontextmanager

@@ -276,6 +276,24 @@ async def test_a_lost_pong_detaches_and_cancels_nothing(tmp_path: Path, token_fi
     assert ["running"] == [turn["state"] for turn in stats["result"]["turns"]]
 
 
+async def test_who_is_closed_on_alone_is_not_told_that_the_daemon_has_ended(
+    tmp_path: Path, token_file: Path
+) -> None:
+    """It lives on, and to start it again would be in vain."""
+    environ = {"ACPBRIDGE_MESSAGE_BYTES_MAX": "4096"}
+    async with open_to_the_web(tmp_path, token_file, environ=environ) as (_, port):
+        argv = ("--ws", f"ws://127.0.0.1:{port}/acp", "--token-file", str(token_file))
+        async with command("attach", *argv) as client:
+            await client.begin()
+            await client.prompt("say " + "x" * 5000)
+            assert await client.code() == 5
+            await client.said(b"\n")
+        await works(tmp_path)
+
+    assert b"the daemon has closed the connection: 1009 a message of more" in client.stderr
+    assert b"ended" not in client.stderr
+
+
 async def test_a_slow_websocket_is_told_why_it_is_closed(tmp_path: Path, token_file: Path) -> None:
     """1013, "try again later", behind the last whole message that it is sent."""
     environ = {
