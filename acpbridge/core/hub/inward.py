@@ -53,8 +53,12 @@ def _request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
     if query is not None:
         query(hub, client, frame)
         return []
-    if client.observes and frame.method not in _OBSERVED:
+    is_early = frame.method == acp.SESSION_LIST and not hub.initialized
+    if client.observes and (frame.method not in _OBSERVED or is_early):
         text = f"An observer only watches: {frame.method} was not sent. Attach without --observe."
+        if is_early:
+            # The agent has heard no initialize, and an observer's is not for it.
+            text = "Nobody but observers has come yet: session/list was not sent. Ask again later."
         hub.answer(client.number, frame.id, replies.refusal(frame.id, "observer", text))
         return []
     if client.open_count >= hub.bridge.policy.client_requests_max and hub.is_shared:

@@ -39,6 +39,16 @@ def test_what_would_change_something_is_refused(frame: dict[str, object]) -> Non
     assert crowd.got() == []
 
 
+def test_an_agent_that_nobody_has_greeted_is_asked_nothing() -> None:
+    crowd = Crowd()
+    crowd.greet(1, OBSERVES)
+    crowd.say(1, request(5, "session/list", {}))
+    (heard,) = crowd.hears(1)
+    assert heard["error"]["code"] == -32058
+    assert "Ask again later" in heard["error"]["message"]
+    assert crowd.got() == []
+
+
 def test_its_cancel_is_dropped_and_counted() -> None:
     crowd = watched()
     crowd.prompted(1, 1)
