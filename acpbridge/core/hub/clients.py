@@ -21,11 +21,13 @@ def left(hub: Hub, number: int) -> None:
     if client is None:
         return
     hub.late = [waiting for waiting in hub.late if waiting[0] != number]
-    hub.bridge.unheard |= {id_ for id_, one in hub.routes.items() if one.client == number}
     for conversation in list(hub.conversations.values()):
         # The first of them is at the agent; its answer will come.
-        conversation.loads[1:] = [one for one in conversation.loads[1:] if one[0] != number]
+        for waiting in [one for one in conversation.loads[1:] if one[0] == number]:
+            conversation.loads.remove(waiting)
+            hub.end_route(waiting[2])
         follow.unfollow(hub, client, conversation)
+    hub.bridge.unheard |= {id_ for id_, one in hub.routes.items() if one.client == number}
     outward.unshow(hub, number)
     watch_idle(hub)
 
