@@ -57,8 +57,9 @@ def _abandoned(hub: Hub, session_id: str) -> Event | None:
     conversation = hub.conversations.get(session_id)
     if conversation is None or not conversation.is_orphaned:
         return None
+    # What the bridge has abandoned it knows by itself, as long as it knows the session.
+    conversation.is_orphaned = False
     if not follow.is_waiting(hub, conversation):
-        conversation.is_orphaned = False
         return None
     for ask in [one for one in hub.asks.values() if one.session == session_id]:
         request = hub.bridge.requests.get(ask.frame.id)

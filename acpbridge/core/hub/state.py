@@ -98,7 +98,7 @@ class Conversation:
     trace: str = ""
     """The trace id of its last turn."""
     is_orphaned: bool = False
-    """Nobody who could answer follows it, and its grace is running or over."""
+    """Nobody who could answer follows it, and its grace is running."""
 
     @property
     def followers(self) -> tuple[int, ...]:
