@@ -21,11 +21,13 @@ def left(hub: Hub, number: int) -> None:
     if client is None:
         return
     hub.late = [waiting for waiting in hub.late if waiting[0] != number]
-    hub.bridge.unheard |= {id_ for id_, one in hub.routes.items() if one.client == number}
     for conversation in list(hub.conversations.values()):
         # The first of them is at the agent; its answer will come.
-        conversation.loads[1:] = [one for one in conversation.loads[1:] if one[0] != number]
+        for waiting in [one for one in conversation.loads[1:] if one[0] == number]:
+            conversation.loads.remove(waiting)
+            hub.end_route(waiting[2])
         follow.unfollow(hub, client, conversation)
+    hub.bridge.unheard |= {id_ for id_, one in hub.routes.items() if one.client == number}
     outward.unshow(hub, number)
     watch_idle(hub)
 
@@ -55,8 +57,9 @@ def _abandoned(hub: Hub, session_id: str) -> Event | None:
     conversation = hub.conversations.get(session_id)
     if conversation is None or not conversation.is_orphaned:
         return None
+    # What the bridge has abandoned it knows by itself, as long as it knows the session.
+    conversation.is_orphaned = False
     if not follow.is_waiting(hub, conversation):
-        conversation.is_orphaned = False
         return None
     for ask in [one for one in hub.asks.values() if one.session == session_id]:
         request = hub.bridge.requests.get(ask.frame.id)

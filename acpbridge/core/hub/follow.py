@@ -65,7 +65,9 @@ def unfollow(hub: Hub, client: Client, conversation: Conversation) -> None:
 
 def watch(hub: Hub, conversation: Conversation) -> None:
     """Where nobody is left who could answer, and something is open, the grace begins."""
-    if conversation.is_orphaned or hub.participants(conversation) or not hub.is_shared:
+    session = hub.bridge.sessions.get(conversation.id)
+    is_left = conversation.is_orphaned or (session is not None and session.is_abandoned)
+    if is_left or hub.participants(conversation) or not hub.is_shared:
         return
     if is_waiting(hub, conversation):
         conversation.is_orphaned = True

@@ -127,7 +127,7 @@ def _replayed(hub: Hub, conversation: Conversation, line: bytes) -> None:
     if not hub.is_shared:
         hub.send((SOLO,), replies.marked(line, "params", {"history": True}))
         return
-    number, load = conversation.loads[0]
+    number, load, _ = conversation.loads[0]
     client = hub.clients.get(number)
     if client is not None:
         shown = replies.marked(line, "params", {"history": True}) if client.wants_events else line

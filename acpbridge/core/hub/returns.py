@@ -10,7 +10,7 @@ from __future__ import annotations
 from acpbridge.core import replies
 from acpbridge.core.events import Event
 from acpbridge.core.hub import follow
-from acpbridge.core.hub.routes import forward, renamed
+from acpbridge.core.hub.routes import begin, renamed, under
 from acpbridge.core.hub.state import Client, Conversation, Hub, Route
 from acpbridge.core.model import Phase
 from acpbridge.wire import acp, codec, scan, splice
@@ -84,17 +84,20 @@ def _result(frame: Frame) -> bytes:
 
 
 # -- one comes back -------------------------------------------------------------------------
-def load(hub: Hub, client: Client, frame: Frame) -> list[Event]:
-    """Take in a load or resume: answered from the log, or by the agent, one at a time."""
+def load(hub: Hub, client: Client, frame: Frame, own: RpcId | None = None) -> list[Event]:
+    """Take in a load or resume: answered from the log, or by the agent, one at a time.
+
+    `own` is the hub's id of one that has waited.
+    """
     conversation = hub.conversation(frame.session)
     is_load = frame.method == acp.SESSION_LOAD
     if _is_live(hub, conversation) and not conversation.loads:
         session = hub.bridge.sessions[conversation.id]
         if not is_load:
-            _resume(hub, client, conversation, frame)
+            _resume(hub, client, conversation, frame, own)
             return []
         if _reaches_back(hub, conversation) or follow.is_busy(session) or client.observes:
-            _replay(hub, client, conversation, frame)
+            _replay(hub, client, conversation, frame, own)
             return []
     if client.observes:
         text = f"The session {frame.session} is not open here; an observer opens none."
@@ -104,7 +107,9 @@ def load(hub: Hub, client: Client, frame: Frame) -> list[Event]:
         text = "Too much waits for this session to be loaded already (queue_prompts_max)."
         hub.answer(client.number, frame.id, replies.refusal(frame.id, "queue-full", text))
         return []
-    conversation.loads.append((client.number, frame))
+    # One that waits has its place among its client's requests of the same id (R26).
+    own = own or begin(hub, client, frame)
+    conversation.loads.append((client.number, frame, own))
     return _go(hub, conversation) if len(conversation.loads) == 1 else []
 
 
@@ -122,22 +127,27 @@ def _reaches_back(hub: Hub, conversation: Conversation) -> bool:
     return conversation.history is not None and not (replay.truncated or replay.text_dropped)
 
 
-def _replay(hub: Hub, client: Client, conversation: Conversation, frame: Frame) -> None:
+def _replay(
+    hub: Hub, client: Client, conversation: Conversation, frame: Frame, own: RpcId | None
+) -> None:
     """Answer a load with the history, the log behind it, and what is still open."""
     is_whole = _reaches_back(hub, conversation)
     replay = hub.log.since(conversation.id, hub.log.epoch, conversation.base_seq)
     lines = follow.history_of(client, conversation) + follow.replayed(hub, client, replay)
     hub.send((client.number,), *lines)
-    _answer(hub, client, conversation, frame, "" if is_whole else "partial")
+    _answer(hub, client, conversation, frame, "" if is_whole else "partial", own)
     follow.follow(hub, client, conversation)
     follow.show_asks(hub, client, conversation)
 
 
-def _resume(hub: Hub, client: Client, conversation: Conversation, frame: Frame) -> None:
+def _resume(
+    hub: Hub, client: Client, conversation: Conversation, frame: Frame, own: RpcId | None
+) -> None:
     """Answer a resume: nothing old is said again, but what nobody has seen."""
     missed = hub.log.since(conversation.id, hub.log.epoch, conversation.seen_seq)
-    is_cut = not conversation.followers and (missed.truncated or missed.text_dropped)
-    _answer(hub, client, conversation, frame, "partial" if is_cut else "")
+    is_first = not hub.participants(conversation)
+    is_cut = is_first and (missed.truncated or missed.text_dropped)
+    _answer(hub, client, conversation, frame, "partial" if is_cut else "", own)
     catch_up(hub, client, conversation)
 
 
@@ -160,20 +170,19 @@ def _answer(
 # -- by the agent ---------------------------------------------------------------------------
 def _go(hub: Hub, conversation: Conversation) -> list[Event]:
     """Take the first of the loads that wait to the agent."""
-    number, frame = conversation.loads[0]
+    number, frame, own = conversation.loads[0]
     conversation.replay, conversation.replay_bytes = [], 0
     conversation.load_seq, conversation.window_seq = follow.latest_seq(hub, conversation), None
-    event = forward(hub, hub.clients[number], frame)
-    # What its id means may have changed when the answer comes.
-    hub.routes[event.frame.id].session = conversation.id
-    return [event]
+    # What its session's id means may have changed when the answer comes.
+    hub.routes[own].session = conversation.id
+    return [under(hub.clients[number], frame, own)]
 
 
 def loaded(hub: Hub, route: Route, frame: Frame) -> None:
     """The agent has answered a load or resume: its asker follows, and the next one is taken."""
     conversation = hub.conversations[route.session]
     asker = hub.clients.get(route.client)
-    _, load_frame = conversation.loads.pop(0)
+    _, load_frame, _ = conversation.loads.pop(0)
     if frame.kind is Kind.RESPONSE:
         _loaded(hub, conversation, asker, route, frame)
     elif asker is not None and _is_live(hub, conversation):
@@ -185,8 +194,8 @@ def loaded(hub: Hub, route: Route, frame: Frame) -> None:
         hub.answer(route.client, route.id, renamed(frame.raw, route), frame.id)
     conversation.replay = None
     waiting, conversation.loads = conversation.loads, []
-    for number, other in waiting:
-        hub.more += load(hub, hub.clients[number], other)
+    for number, other, own in waiting:
+        hub.more += load(hub, hub.clients[number], other, own)
 
 
 def _loaded(

@@ -85,8 +85,9 @@ class Conversation:
     """The log behind this seq and the history are all that there is."""
     seen_seq: int = 0
     """Up to here its events were given to clients that take part. Counts while none follows it."""
-    loads: list[tuple[int, Frame]] = field(factory=list)
-    """Loads and resumes for the agent, each with its client: the first is there, the rest wait."""
+    loads: list[tuple[int, Frame, RpcId]] = field(factory=list)
+    """Loads and resumes for the agent, each with its client and the hub's id of it: the first is
+    there, the rest wait."""
     replay: list[bytes] | None = None
     """What the agent has replayed for the first of them; None where that was too much."""
     replay_bytes: int = 0
@@ -97,7 +98,7 @@ class Conversation:
     trace: str = ""
     """The trace id of its last turn."""
     is_orphaned: bool = False
-    """Nobody who could answer follows it, and its grace is running or over."""
+    """Nobody who could answer follows it, and its grace is running."""
 
     @property
     def followers(self) -> tuple[int, ...]:

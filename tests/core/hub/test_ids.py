@@ -166,3 +166,26 @@ def test_two_loads_of_one_session_under_one_id_are_both_answered() -> None:
     crowd.agent(answer(asked[1]["id"], {}))
     assert [frame["id"] for frame in crowd.hears(1)] == [2]
     assert crowd.hub.clients[1].open == {}
+
+
+def test_a_load_that_waits_has_its_place_among_those_of_its_id() -> None:
+    """R26: what comes later under its id is not answered before it."""
+    crowd = two()
+    crowd.say(2, load("l"))
+    crowd.say(1, load(5), request(5, "_acpbridge/prompts", {}))
+    crowd.say(1, notify("$/cancel_request", {"requestId": 5}))
+    assert crowd.raw(1) == []
+    (asked,) = crowd.got()
+    crowd.agent(answer(asked["id"], {"modes": None}))
+    first, second = crowd.hears(1)
+    assert first["result"] == {"modes": None}
+    assert second["result"] == {"prompts": []}
+
+
+def test_a_load_that_waits_goes_with_its_client() -> None:
+    crowd = two()
+    crowd.say(2, load("l"))
+    crowd.say(1, load(5))
+    crowd.go(1)
+    assert len(crowd.hub.routes) == 1
+    assert not crowd.bridge.unheard

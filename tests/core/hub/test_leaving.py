@@ -14,6 +14,7 @@ from tests.core.script import (
     cancel,
     chunk,
     ended,
+    new_result,
     permission,
     prompt,
     request,
@@ -342,3 +343,23 @@ def test_a_question_of_a_session_that_is_over_goes_with_who_has_it(leaves_first:
         crowd.go(1)
     assert [(frame["id"], frame["error"]["code"]) for frame in crowd.got()] == [(9, -32800)]
     assert not crowd.hub.asks
+
+
+def test_a_session_that_is_opened_anew_behind_a_grace_has_a_grace_of_its_own() -> None:
+    """It was taken for abandoned, and what its agent asked was shown to nobody, for ever."""
+    crowd = Crowd()
+    crowd.greet(1)
+    crowd.greet(2)
+    wire = crowd.prompted(1, "p")
+    crowd.agent(chunk())
+    crowd.say(2, request("n", "session/new", {"cwd": "/w", "mcpServers": []}))
+    new = crowd.took("session/new")
+    crowd.go(1, 2)
+    crowd.wait(121.0)
+    assert crowd.count("session_abandoned") == 1
+    crowd.agent(ended(wire))
+    crowd.wait(1.0)
+    crowd.agent(answer(new["id"], new_result("s1")), permission(9))
+    assert crowd.got() == []
+    crowd.wait(121.0)
+    assert crowd.got() == [answer(9, {"outcome": {"outcome": "cancelled"}})]
