@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.core.hub.crowd import EVENTS, Crowd, load, methods, resume, words
+from tests.core.hub.loaded import COMMANDS, LOADED, greeted, loaded, replayed, turn
 from tests.core.script import (
-    Json,
     answer,
     chunk,
     echo,
@@ -17,40 +17,7 @@ from tests.core.script import (
     prompt,
     request,
     tool,
-    update,
 )
-
-COMMANDS = update("available_commands_update", availableCommands=[])
-LOADED: Json = {"modes": {"currentModeId": "a", "availableModes": []}}
-
-
-def replayed(frames: list[Json]) -> str:
-    return str(frames[-1]["result"]["_meta"]["acpbridge"]["replay"])
-
-
-def greeted(*metas: Json | None, **policy: Any) -> Crowd:
-    crowd = Crowd(**policy)
-    for number, meta in enumerate(metas, 1):
-        crowd.greet(number, meta)
-    return crowd
-
-
-def loaded(number: int = 1, *history: Json, **policy: Any) -> Crowd:
-    """A session from before this run, loaded by client 1 through the agent."""
-    crowd = greeted(None, None, EVENTS, **policy)
-    crowd.say(number, load("l"))
-    crowd.agent(*history, answer(crowd.took("session/load")["id"], LOADED))
-    crowd.wait(1.0)
-    crowd.hears(number)
-    return crowd
-
-
-def turn(crowd: Crowd, number: int, *said: Json, text: str = "hello") -> None:
-    wire = crowd.prompted(number, "p", text)
-    crowd.agent(*said, ended(wire))
-    crowd.wait(1.0)
-    for one in crowd.hub.clients:
-        crowd.hears(one)
 
 
 # -- by the log -------------------------------------------------------------------------------
