@@ -87,7 +87,8 @@ async def test_two_people_share_a_conversation_of_the_daemon(
                 assert await second.leave() == 0
             assert await first.leave() == 0
 
-    assert story(seen(first.said))[-1] == "answers held two: end_turn"
+    # Who is slow to leave sees the second one's turn begin.
+    assert "answers held two: end_turn" in story(seen(first.said))
     assert story(seen(second.said))[-2:] == ["says never", "answers four: end_turn"]
     assert reached(home)[-2:] == ["held two", "four"]
     assert reached(home).count("initialize") == 1, "one agent for all"

@@ -117,13 +117,3 @@ async def test_a_path_that_stays_owned_and_silent_is_told_of(
         assert await client.code() == 5
         await client.said(b"spawn_wait_s")
     await trio.Path(tmp_path / "elsewhere").rename(listener.path)
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [("--spawn",), ("--", "hermes", "acp"), ("--ws", "ws://127.0.0.1:1", "--spawn", "--", "x")],
-)
-async def test_spawn_and_its_agent_go_together(tmp_path: Path, argv: tuple[str, ...]) -> None:
-    async with command("attach", "--state-dir", str(tmp_path), *argv) as client:
-        assert await client.code() == 2
-        await client.said(b"acpbridge attach --spawn -- hermes acp")
