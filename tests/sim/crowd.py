@@ -58,8 +58,8 @@ class Crowd(World):
         """Sessions in which something has happened in the step of now."""
         self.replayed: set[bytes] = set()
         """Lines of history that agents have replayed."""
-        self.holders: dict[bytes, int] = {}
-        """Which client was asked for each file, by the agent's id."""
+        self.holders: dict[int, int] = {}
+        """Which client was asked for each file, by the number of the request."""
         self.comings = 0
 
     def draw(self) -> mixes.Mix:

@@ -136,7 +136,8 @@ class View:
         return True
 
     def _request(self, line: bytes, frame: Json) -> None:
-        posed = self.books.posed[frame["params"]["_meta"]["sim/n"]]
+        serial = frame["params"]["_meta"]["sim/n"]
+        posed = self.books.posed[serial]
         said = posed.said
         assert said is not None
         must(said.fed, "I6", "a request is shown before the agent wrote it")
@@ -150,11 +151,12 @@ class View:
         must(is_same, "I7", f"a request of the agent is changed: {line!r}")
         if posed.method == "fs/read_text_file":
             must(not self.observes, "observer", "an observer is asked for a file")
-            other = self.world.holders.get(posed.agent_id, self.reader.number)
+            # By what is its own: the next process of the agent begins its ids anew.
+            other = self.world.holders.get(serial, self.reader.number)
             view = self.world.views.get(other)
             is_alone = view is None or view is self or posed.sid not in view.at
             must(is_alone, "owner", "two clients are asked for one file")
-            self.world.holders[posed.agent_id] = self.reader.number
+            self.world.holders[serial] = self.reader.number
 
     # -- answers ----------------------------------------------------------------------------
     def _answered(self, line: bytes, frame: Json) -> None:
