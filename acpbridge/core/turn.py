@@ -254,19 +254,21 @@ def turn_over(bridge: Bridge, session: Session, how: str) -> None:
 
 def marked_over(bridge: Bridge, session: Session, cause: Cause) -> None:
     """The end marker was followed by enough silence (R9)."""
-    _went_on(bridge, session)
+    # A cancel that is younger than that silence came when the marker had been seen.
+    was_over = bridge.now - session.cancel_sent_s < bridge.agent.marker_quiet_s
+    _went_on(bridge, session, was_over=was_over)
     turn_over(bridge, session, "marker")
 
 
-def _went_on(bridge: Bridge, session: Session) -> None:
-    """A turn began or ended well after a cancel that nothing has answered.
+def _went_on(bridge: Bridge, session: Session, *, was_over: bool = False) -> None:
+    """A turn began or ended well after a cancel that nothing has answered, or `was_over` before it.
 
     So the cancel has not wedged the session, and a receipt is no evidence that it has (R24); but
     it may have crossed the end of the turn that it was meant for (R21). What comes right behind
     the cancel was written before the agent read it, and says nothing.
     """
     crosses = bridge.now - session.cancel_sent_s < CROSSING_S
-    if session.cancel_unanswered and session.owner() is None and not crosses:
+    if session.cancel_unanswered and session.owner() is None and (was_over or not crosses):
         session.cancel_unanswered = False
         session.crossed = True
 

@@ -117,6 +117,22 @@ def test_a_queued_receipt_after_an_unanswered_cancel_is_evidence() -> None:
     assert (1, []) == (len(talk.stops), talk.seen())
 
 
+def test_a_queued_receipt_after_a_cancel_that_came_too_late_is_none() -> None:
+    """I3: the turn's marker had been seen, so the cancel stuck in nothing: the prompt will run."""
+    talk = Talk("hermes")
+    reach.ownerless(talk)
+    talk.agent(usage())
+    talk.wait(0.98)
+    talk.client(cancel())
+    talk.wait(0.1)
+    talk.client(prompt(1, "one"))
+    forget(talk)
+
+    talk.agent(chunk(QUEUED), ended(1, usage=False))
+
+    assert ([], [], "held") == (talk.stops, obey(talk), phase(talk))
+
+
 def test_a_redirect_after_an_unanswered_cancel_is_none() -> None:
     """I3: the agent has put the text into a running turn; sent again, it would run twice."""
     talk = Talk("hermes")

@@ -185,7 +185,7 @@ def loaded(hub: Hub, route: Route, frame: Frame) -> None:
     _, load_frame, _ = conversation.loads.pop(0)
     if frame.kind is Kind.RESPONSE:
         _loaded(hub, conversation, asker, route, frame)
-    elif asker is not None and _is_live(hub, conversation):
+    elif asker is not None and _is_live(hub, conversation) and not _is_taken_back(frame):
         # The session lives: whoever could not be given its past gets its present, and is told.
         hub.note("replay_failed", "warning", session=conversation.id, client=route.client)
         _answer(hub, asker, conversation, load_frame, "failed", frame.id)
@@ -196,6 +196,11 @@ def loaded(hub: Hub, route: Route, frame: Frame) -> None:
     waiting, conversation.loads = conversation.loads, []
     for number, other, own in waiting:
         hub.more += load(hub, hub.clients[number], other, own)
+
+
+def _is_taken_back(frame: Frame) -> bool:
+    """Whether its own client has asked for the load's end (`$/cancel_request`)."""
+    return frame.error.get("code") == acp.REQUEST_CANCELLED
 
 
 def _loaded(

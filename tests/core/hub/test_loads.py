@@ -13,6 +13,7 @@ from tests.core.script import (
     ended,
     error,
     new_result,
+    notify,
     prompt,
     request,
     tool,
@@ -189,6 +190,17 @@ def test_a_replay_that_fails_falls_back_to_live_and_says_so() -> None:
     crowd.agent(chunk("live"))
     assert words(crowd.hears(2)) == "live"
     assert crowd.count("replay_failed") == 1
+
+
+def test_a_load_that_its_client_takes_back_is_no_failed_replay() -> None:
+    crowd = loaded(1, chunk("x" * 500), history_bytes_max=400)
+    crowd.say(2, load("m"))
+    wire = crowd.took("session/load")["id"]
+    crowd.say(2, notify("$/cancel_request", {"requestId": "m"}))
+    crowd.agent(error(wire, -32800, "cancelled"))
+    assert crowd.hears(2) == [error("m", -32800, "cancelled")]
+    crowd.agent(chunk("live"))
+    assert crowd.hears(2) == []
 
 
 def test_a_replay_that_fails_for_one_that_has_left_concerns_nobody() -> None:
