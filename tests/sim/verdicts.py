@@ -243,8 +243,14 @@ def _none_lost(view: TowardClient) -> None:
         return
     skipped = [view.by_serial[serial] for serial in view.skipped]
     kinds = ("live", "replay")
-    hidden = {one.serial for one in unshown + skipped if one.content and one.what in kinds}
     sessions = view.world.bridge.sessions.values()
+    # A receipt that a flood has freed from its hold is withheld as any other chunk.
+    withheld = {line for one in sessions for line in one.withheld.lines}
+    hidden = {
+        one.serial
+        for one in unshown + skipped
+        if (one.content and one.what in kinds) or (one.what == "receipt" and one.line in withheld)
+    }
     names = ("cancelled_work_withheld", "echo_withheld", "resume_content_withheld")
     counted = sum(len(one.late.lines) + one.late.dropped for one in sessions)
     counted += sum(counters.get(name, 0) for name in names)
