@@ -14,9 +14,9 @@ import trio
 from attrs import define, field
 
 from acpbridge.core.policy import MIB
-from acpbridge.errors import DaemonFault, UsageFault
+from acpbridge.errors import AcpBridgeError, DaemonFault, UsageFault
 from acpbridge.shell.attach import dial
-from acpbridge.shell.stdio import READ_BYTES
+from acpbridge.shell.stdio import READ_BYTES, stop_signals
 from acpbridge.wire import acp, codec
 from acpbridge.wire.frame import Frame, Kind, peek
 from acpbridge.wire.lines import LineDecoder
@@ -99,13 +99,38 @@ def _place(frame: Frame) -> tuple[str, int] | None:
 
 
 def follow(path: Path, tail: Tail, *, once: bool) -> None:
-    """Follow a session until interrupted, or only show what there is.
+    """Follow a session until a stop signal, or only show what there is.
 
     Raises:
         DaemonFault: No daemon listens at the beginning.
         UsageFault: With `once`: there is no session.
     """
-    trio.run(_follow, path, tail, once)
+    fault = trio.run(_until_stopped, path, tail, once)
+    if fault is not None:
+        raise fault
+
+
+async def _until_stopped(path: Path, tail: Tail, once: bool) -> AcpBridgeError | None:
+    """Follow until a signal says stop; a fault is returned, so that it comes out alone.
+
+    A KeyboardInterrupt would be raised wherever Python stands, and where that is a callback of the
+    interpreter's own it is lost.
+    """
+    fault: AcpBridgeError | None = None
+    with trio.open_signal_receiver(*stop_signals()) as signals:
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                async for _ in signals:
+                    nursery.cancel_scope.cancel()
+
+            nursery.start_soon(watch)
+            try:
+                await _follow(path, tail, once)
+            except AcpBridgeError as error:
+                fault = error
+            nursery.cancel_scope.cancel()
+    return fault
 
 
 async def _follow(path: Path, tail: Tail, once: bool) -> None:
