@@ -121,7 +121,7 @@ class TowardAgent:
             if redirects and ask.written:
                 # Both prompts of a turn were taken back; the older one goes again first.
                 newest = 0
-            elif ask.steered or not ask.written:
+            elif not ask.written:
                 # An owner that was refused as busy goes again, whatever was steered behind it.
                 newest = max(newest, self.last_steered.get(ask.sid, 0))
             must(place >= newest, "I5", f"request {ask.n} is written too late")
