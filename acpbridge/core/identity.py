@@ -14,6 +14,7 @@ from acpbridge.core.phases import SESSION_TIMERS
 from acpbridge.profiles import AgentProfile
 from acpbridge.wire import codec, scan, splice
 from acpbridge.wire.frame import Frame
+from acpbridge.wire.look import member
 
 
 def session_of(bridge: Bridge, client_id: str) -> Session:
@@ -77,9 +78,7 @@ def provenance(profile: AgentProfile, holder: Any) -> dict[str, Any]:
     """The object in which the agent names its real session ids, or {}."""
     if not profile.provenance:
         return {}
-    found = holder
-    for name in profile.provenance:
-        found = found.get(name) if isinstance(found, dict) else None
+    found = member(holder, *profile.provenance)
     return found if isinstance(found, dict) else {}
 
 

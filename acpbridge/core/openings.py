@@ -6,20 +6,19 @@ instead of being led into an empty conversation (R25).
 
 from __future__ import annotations
 
-from typing import Any
-
 from acpbridge.core import identity, outgoing, present, replies
 from acpbridge.core.model import AgentState, Bridge, Pending, Phase, Prompt, Session, Trigger
 from acpbridge.profiles import agent_called, client_called, is_fifo
 from acpbridge.wire import acp, scan
 from acpbridge.wire.frame import Frame, Kind
+from acpbridge.wire.look import member
 
 
 def initialize_sent(bridge: Bridge, frame: Frame) -> None:
     """Remember the client's initialize for a restart, and who the client says it is."""
     bridge.initialize = frame
     # ACP v2 calls it `info` on both sides.
-    name = _member(frame.params, "clientInfo", "name") or _member(frame.params, "info", "name")
+    name = member(frame.params, "clientInfo", "name") or member(frame.params, "info", "name")
     if not bridge.client_chosen and isinstance(name, str):
         bridge.client = client_called(name)
 
@@ -28,14 +27,14 @@ def initialized(bridge: Bridge, frame: Frame) -> None:
     """Learn from the agent's initialize result who it is and what it can do."""
     result = frame.result if isinstance(frame.result, dict) else {}
     who = "agentInfo" if "agentInfo" in result else "info"
-    name, version = (_member(result, who, key) for key in ("name", "version"))
+    name, version = (member(result, who, key) for key in ("name", "version"))
     if not bridge.agent_chosen and isinstance(name, str):
         bridge.agent = agent_called(name)
     bridge.agent_version = version if isinstance(version, str) else ""
     bridge.fifo = is_fifo(bridge.agent, bridge.agent_version)
     capabilities = result.get("agentCapabilities")
     bridge.capabilities = capabilities if isinstance(capabilities, dict) else {}
-    bridge.steering = _member(result, "_meta", "steering", "supported") is True
+    bridge.steering = member(result, "_meta", "steering", "supported") is True
     bridge.initialized = True
     if bridge.agent_state is AgentState.FRESH:
         bridge.agent_state = AgentState.READY
@@ -49,12 +48,6 @@ def initialized(bridge: Bridge, frame: Frame) -> None:
     )
 
 
-def _member(holder: Any, *path: str) -> Any:
-    for name in path:
-        holder = holder.get(name) if isinstance(holder, dict) else None
-    return holder
-
-
 def params_bytes(bridge: Bridge, frame: Frame) -> bytes:
     """The params of a request as the agent got them, for saying them again after a restart."""
     line = identity.without_argument_keys(bridge, frame, frame.raw)
@@ -65,7 +58,7 @@ def params_bytes(bridge: Bridge, frame: Frame) -> bytes:
 # -- new and fork ---------------------------------------------------------------------------
 def opened(bridge: Bridge, pending: Pending, frame: Frame) -> bytes:
     """The answer to new or fork: a session begins; the line for the client is returned."""
-    session_id = _member(frame.result, "sessionId")
+    session_id = member(frame.result, "sessionId")
     if frame.kind is Kind.ERROR:
         return frame.raw
     if not isinstance(session_id, str) or not session_id:
@@ -128,7 +121,7 @@ def nothing_loaded(bridge: Bridge, session: Session, method: str, frame: Frame) 
     """Why a successful answer to load or resume (`method`) is not to be believed, or ""."""
     profile = bridge.agent
     result = frame.result
-    if profile.load_proof and _member(result, profile.load_proof) is None:
+    if profile.load_proof and member(result, profile.load_proof) is None:
         return f"its answer has no {profile.load_proof}"
     real = identity.provenance(profile, result)
     current = (real.get("acpSessionId"), real.get("rootHermesSessionId"))

@@ -20,6 +20,7 @@ from acpbridge.core.policy import MIDTURN
 from acpbridge.core.requests import release_steers
 from acpbridge.wire import acp, codec, splice
 from acpbridge.wire.frame import Frame
+from acpbridge.wire.look import member
 
 KEY_CHARS_MAX = 256
 """A `promptKey` that is longer is none."""
@@ -52,17 +53,9 @@ def made(bridge: Bridge, session: Session, frame: Frame) -> Prompt:
     )
 
 
-def _told(frame: Frame, name: str) -> Any:
-    """What the client says to the bridge in `_meta.acpbridge`, None where it says nothing."""
-    holder: Any = frame.params
-    for step in ("_meta", "acpbridge", name):
-        holder = holder.get(step) if isinstance(holder, dict) else None
-    return holder
-
-
 def _key(bridge: Bridge, frame: Frame) -> str:
     """Its `promptKey`: text by which the client names the message, however often it sends it."""
-    key = _told(frame, "promptKey")
+    key = member(frame.params, "_meta", "acpbridge", "promptKey")
     if isinstance(key, str) and len(key) <= KEY_CHARS_MAX:
         return key
     if key is not None:
@@ -72,10 +65,10 @@ def _key(bridge: Bridge, frame: Frame) -> str:
 
 def _midturn(bridge: Bridge, frame: Frame) -> str:
     """What is to become of it where a turn runs: `_meta.acpbridge.midturn`, or the policy (R2)."""
-    holder = _told(frame, "midturn")
-    if holder in MIDTURN:
-        return str(holder)
-    if holder is not None:
+    wish = member(frame.params, "_meta", "acpbridge", "midturn")
+    if wish in MIDTURN:
+        return str(wish)
+    if wish is not None:
         bridge.note("unknown_midturn", "warning", session=frame.session)
     return bridge.policy.midturn
 

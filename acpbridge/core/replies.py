@@ -10,6 +10,7 @@ from typing import Any
 
 from acpbridge.wire import acp, codec, scan, splice
 from acpbridge.wire.frame import Frame, RpcId
+from acpbridge.wire.look import member
 
 ERROR_CODES = {
     "busy": -32050,
@@ -50,9 +51,7 @@ def chunk(session_id: str, text: str, variant: str) -> bytes:
 
 def is_notice(frame: Frame) -> bool:
     """Whether a chunk is one of ours."""
-    meta = frame.update.get("_meta")
-    said = meta.get("acpbridge") if isinstance(meta, dict) else None
-    return isinstance(said, dict) and said.get("notice") is True
+    return member(frame.update, "_meta", "acpbridge", "notice") is True
 
 
 def marked(line: bytes, holder: str, said: dict[str, Any]) -> bytes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from acpbridge.core.model import NEVER, Bridge, Phase, Prompt, Session, Stage, Trigger, Turn
 from acpbridge.wire import acp
 from acpbridge.wire.frame import Frame
+from acpbridge.wire.look import member
 
 MESSAGES_MAX = 256
 """Message ids remembered of one turn."""
@@ -78,15 +77,9 @@ def is_marker(bridge: Bridge, session: Session, frame: Frame) -> bool:
             return session.turn is not None and session.turn.content
         return kind == "usage_cost" and frame.update.get("cost") is not None
     if frame.variant == acp.SESSION_INFO_UPDATE and kind == "thread_status":
-        return _thread_status(frame.update) in ("idle", "systemError")
+        status = member(frame.update, "_meta", "codex", "threadStatus", "type")
+        return status in ("idle", "systemError")
     return False
-
-
-def _thread_status(update: dict[str, Any]) -> Any:
-    holder: Any = update
-    for name in ("_meta", "codex", "threadStatus", "type"):
-        holder = holder.get(name) if isinstance(holder, dict) else None
-    return holder
 
 
 def touch(bridge: Bridge, session: Session, frame: Frame) -> None:

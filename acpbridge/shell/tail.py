@@ -20,6 +20,7 @@ from acpbridge.shell.stdio import READ_BYTES, stop_signals
 from acpbridge.wire import acp, codec
 from acpbridge.wire.frame import Frame, Kind, peek
 from acpbridge.wire.lines import LineDecoder
+from acpbridge.wire.look import member
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,11 +91,7 @@ def _sessions(stats: dict[str, Any], name: str = "sessions") -> list[Any]:
 
 
 def _place(frame: Frame) -> tuple[str, int] | None:
-    meta = frame.params.get("_meta")
-    ours = meta.get("acpbridge") if isinstance(meta, dict) else None
-    if not isinstance(ours, dict):
-        return None
-    epoch, seq = ours.get("epoch"), ours.get("seq")
+    epoch, seq = (member(frame.params, "_meta", "acpbridge", name) for name in ("epoch", "seq"))
     return (epoch, seq) if isinstance(epoch, str) and isinstance(seq, int) else None
 
 

@@ -82,6 +82,13 @@ def _look_again(raw: bytes) -> Any:
         ) from fault
 
 
+def member(holder: Any, *path: str) -> Any:
+    """Return the value at `path` of something parsed, None where an object or a name is missing."""
+    for name in path:
+        holder = holder.get(name) if isinstance(holder, dict) else None
+    return holder
+
+
 def too_deep(limit: int) -> str:
     """Return the message for a line that is nested over `limit` levels."""
     return f"the line is nested over {limit} levels: send a flatter message"

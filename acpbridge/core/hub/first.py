@@ -10,6 +10,7 @@ from acpbridge.core.hub.routes import forward, renamed
 from acpbridge.core.hub.state import Client, Hub, Route
 from acpbridge.wire import acp, codec, scan
 from acpbridge.wire.frame import Frame, Kind, RpcId
+from acpbridge.wire.look import member
 
 LATE_MAX = 4
 """How often one client may say initialize before the agent has answered the first one's."""
@@ -29,16 +30,14 @@ def initialize(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
     client.has_greeted = True
     capabilities = frame.params.get("clientCapabilities")
     client.capabilities = capabilities if isinstance(capabilities, dict) else {}
-    said = _member(client.capabilities, "_meta", "acpbridge")
-    client.observes = hub.is_shared and _member(said, "observe") is True
-    client.wants_events = _member(said, "events") is True
+    said = member(client.capabilities, "_meta", "acpbridge")
+    client.observes = hub.is_shared and member(said, "observe") is True
+    client.wants_events = member(said, "events") is True
     if not hub.is_shared:
         hub.is_asleep = not client.wants_events
         hub.bridge.is_shared = client.wants_events
         return [forward(hub, client, frame)] if client.wants_events else [event]
-    if hub.initialized:
-        _answer(hub, client, frame)
-    elif client.observes:
+    if hub.initialized or client.observes:
         # The agent is not to take an observer's capabilities for those of all.
         _answer(hub, client, frame)
     elif hub.first is None:
@@ -92,12 +91,6 @@ def _give(
         said["capabilitiesDiffer"] = differs
     line = replies.marked(line, "result", said) if said else line
     hub.answer(client.number, id_, line, own)
-
-
-def _member(holder: Any, *path: str) -> Any:
-    for name in path:
-        holder = holder.get(name) if isinstance(holder, dict) else None
-    return holder
 
 
 def _flags(capabilities: dict[str, Any], path: str = "", level: int = 1) -> set[str]:

@@ -9,6 +9,7 @@ from acpbridge.core.hub.state import Client, Conversation, Hub
 from acpbridge.core.model import Prompt, Session
 from acpbridge.wire import acp, codec
 from acpbridge.wire.frame import Frame
+from acpbridge.wire.look import member
 
 SESSIONS_MAX = 64
 """Sessions that `stats` names: the ones with the newest events."""
@@ -48,8 +49,7 @@ def events_since(hub: Hub, client: Client, frame: Frame) -> None:
 
 def _cursor(cursor: Any) -> tuple[str, int]:
     """(epoch, seq) of a cursor; ("", 0) for anything that is none."""
-    epoch = cursor.get("epoch") if isinstance(cursor, dict) else None
-    seq = cursor.get("seq") if isinstance(cursor, dict) else None
+    epoch, seq = member(cursor, "epoch"), member(cursor, "seq")
     if not isinstance(epoch, str) or not isinstance(seq, int) or isinstance(seq, bool):
         return "", 0
     return epoch, seq

@@ -27,6 +27,7 @@ from acpbridge.store.diagnosis.prompts import (
     receipt_kind,
 )
 from acpbridge.wire import acp
+from acpbridge.wire.look import member
 
 PROMPTS_MAX = 4_096
 """Prompts of one session that are open, or that await their real answer."""
@@ -341,10 +342,7 @@ def _commands(update: dict[str, Any]) -> frozenset[str]:
 def _own_id(holder: Any) -> str:
     """The agent's own session id in a result or an update, where a profile says it stands."""
     for path in _PROVENANCES:
-        found = holder
-        for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        own = found.get("currentHermesSessionId") if isinstance(found, dict) else None
+        own = member(holder, *path, "currentHermesSessionId")
         if isinstance(own, str):
             return own
     return ""
