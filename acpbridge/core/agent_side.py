@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acpbridge.core import answering, hold, identity, present, replies, requests, work
 from acpbridge.core.model import Bridge, Phase, Session, Stage, Trigger
-from acpbridge.wire import acp, scan
+from acpbridge.wire import acp
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
 from acpbridge.wire.ids import ANSWERS, salvage
 from acpbridge.wire.lines import Oversize
@@ -37,8 +37,7 @@ def agent_frame(bridge: Bridge, frame: Frame) -> None:
 
 def _took_back(bridge: Bridge, frame: Frame) -> None:
     """It names a request and no session; where that request is held, it waits behind it (I6)."""
-    span = scan.find(frame.raw, "params", "requestId")
-    meant = frame.raw[span[0] : span[1]] if span else b""
+    meant = requests.named_in(frame)
     for session in bridge.sessions.values():
         if any(held.kind is Kind.REQUEST and held.id == meant for held in session.hold):
             _hold_more(bridge, session, frame)

@@ -17,9 +17,15 @@ from acpbridge.core.model import (
     Trigger,
 )
 from acpbridge.core.outgoing import release_behind, send
-from acpbridge.core.requests import cancel_open_asks, forward, release_steers
+from acpbridge.core.requests import (
+    REQUEST_ID,
+    cancel_open_asks,
+    forward,
+    named_in,
+    release_steers,
+)
 from acpbridge.core.work import watch_quiet
-from acpbridge.wire import acp, codec, scan, splice
+from acpbridge.wire import acp, codec, splice
 from acpbridge.wire.frame import Frame, RpcId
 
 
@@ -253,10 +259,9 @@ def settle_failed(bridge: Bridge, session: Session, cause: Cause) -> None:
 # -- $/cancel_request -----------------------------------------------------------------------
 def cancel_request(bridge: Bridge, frame: Frame) -> None:
     """The client takes back one request of its own (R20)."""
-    span = scan.find(frame.raw, "params", "requestId")
-    id_ = RpcId(frame.raw[span[0] : span[1]]) if span else RpcId(b"")
+    id_ = named_in(frame)
     wire_ids = bridge.open_ids.get(id_)
-    if not wire_ids or span is None:
+    if not wire_ids:
         bridge.note("cancel_of_unknown_request", id=id_.decode(errors="replace"))
         return
     wire_id = wire_ids[0]
@@ -264,7 +269,9 @@ def cancel_request(bridge: Bridge, frame: Frame) -> None:
     if found is None:
         pending = bridge.pending.get(wire_id)
         if pending is not None:
-            line = frame.raw if wire_id == id_ else splice.replace(frame.raw, span, wire_id)
+            line = (
+                frame.raw if wire_id == id_ else splice.with_value(frame.raw, REQUEST_ID, wire_id)
+            )
             # Behind the request itself, where that waits out the gap around a cancel.
             send(bridge, bridge.sessions.get(pending.session), line)
         return
@@ -276,7 +283,8 @@ def cancel_request(bridge: Bridge, frame: Frame) -> None:
         answer_unsent(bridge, session, prompt)
         bridge.fire(session, Trigger.WANT)
     elif prompt.stage is Stage.WRITTEN and bridge.agent.honours_cancel_request:
-        _pass_to_prompt(bridge, session, prompt, splice.replace(frame.raw, span, wire_id))
+        line = splice.with_value(frame.raw, REQUEST_ID, wire_id)
+        _pass_to_prompt(bridge, session, prompt, line)
     else:
         session.cancel_line = _cancel_line(session)
         bridge.fire(session, Trigger.CANCEL)

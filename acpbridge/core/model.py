@@ -259,9 +259,7 @@ class Bridge:
         """Say that a client's message goes to the agent, the first time that it does."""
         if not self.is_shared or prompt.attempts:
             return
-        raw = prompt.frame.raw
-        span = scan.find(raw, "params", "prompt")
-        content = raw[span[0] : span[1]] if span else b""
+        content = scan.value(prompt.frame.raw, "params", "prompt")
         trace = self.trace(session.turn) if session.turn is not None else ""
         self.out.append(PromptWritten(session.id, prompt.id, content, trace))
 

@@ -51,8 +51,7 @@ def initialized(bridge: Bridge, frame: Frame) -> None:
 def params_bytes(bridge: Bridge, frame: Frame) -> bytes:
     """The params of a request as the agent got them, for saying them again after a restart."""
     line = identity.without_argument_keys(bridge, frame, frame.raw)
-    span = scan.find(line, "params")
-    return line[span[0] : span[1]] if span else b"{}"
+    return scan.value(line, "params") or b"{}"
 
 
 # -- new and fork ---------------------------------------------------------------------------

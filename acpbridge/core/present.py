@@ -154,8 +154,7 @@ def answer(
         # Whoever took it out of its queue has said why.
         completion = stop
     else:
-        span = scan.find(line, "result")
-        result = line[span[0] : span[1]] if span else b""
+        result = scan.value(line, "result")
         bridge.persist(prompt, session, "settled", completion=completion, answer=result)
     _end(bridge, session, prompt, completion)
     _respond_all(bridge, session, prompt, line)

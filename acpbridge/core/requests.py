@@ -32,6 +32,9 @@ SETTINGS = (acp.SESSION_SET_MODE, acp.SESSION_SET_MODEL, acp.SESSION_SET_CONFIG_
 ASKS = (acp.REQUEST_PERMISSION, acp.ELICITATION_CREATE)
 """What an agent asks a person: a cancel answers it (R17)."""
 
+REQUEST_ID = ("params", "requestId")
+"""Where a message names another request: a `$/cancel_request`, or an elicitation for one."""
+
 SETTLED_MAX = 256
 """Agent requests remembered for the client's own, late answer (R17)."""
 
@@ -308,22 +311,25 @@ def cancel_open_asks(bridge: Bridge, session: Session) -> None:
             settle_request(bridge, shown_id)
 
 
+def named_in(frame: Frame) -> RpcId:
+    """The id of the request that a message is about; empty where it names none."""
+    return RpcId(scan.value(frame.raw, *REQUEST_ID))
+
+
 def agent_took_back(bridge: Bridge, frame: Frame) -> None:
     """The agent's `$/cancel_request`: passed on under the id that the client knows."""
-    span = scan.find(frame.raw, "params", "requestId")
-    agent_id = RpcId(frame.raw[span[0] : span[1]]) if span else RpcId(b"")
-    line = frame.raw
+    agent_id, line = named_in(frame), frame.raw
     meant = [(key, one) for key, one in bridge.requests.items() if one.agent_id == agent_id]
     still = [(key, one) for key, one in meant if not one.settled]
     if meant and not still:
         # We have answered it, and have told the client so.
         return
-    if still and span is not None:
+    if still:
         shown_id, request = still[0]
         _closed(bridge, request)
         request.withdrawn = True
         if shown_id != agent_id:
-            line = splice.replace(line, span, shown_id)
+            line = splice.with_value(line, REQUEST_ID, shown_id)
     if bridge.client.told_of_withdrawal:
         bridge.to_client(line)
 
@@ -333,8 +339,7 @@ def is_meant(bridge: Bridge, cancel: Frame, request: Frame) -> bool:
     wire_ids = bridge.open_ids.get(request.id)
     if not wire_ids or bridge.reserved.get(request) != wire_ids[0]:
         return False
-    span = scan.find(cancel.raw, "params", "requestId")
-    return span is not None and cancel.raw[span[0] : span[1]] == request.id
+    return named_in(cancel) == request.id
 
 
 def fail_pending(bridge: Bridge, reason: str) -> None:

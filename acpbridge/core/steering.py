@@ -169,14 +169,10 @@ def write(bridge: Bridge, session: Session, cause: Cause) -> None:
 
 def _params(bridge: Bridge, session: Session, prompt: Prompt) -> bytes:
     """The session, the client's own content blocks, and its `_meta` with the opt-in in it."""
-    blocks = scan.find(prompt.line, "params", "prompt")
-    assert blocks is not None
-    said = b'{"sessionId":%b,"prompt":%b}' % (
-        codec.encode(session.agent_id),
-        prompt.line[blocks[0] : blocks[1]],
-    )
-    span = scan.find(prompt.line, "params", "_meta")
-    meta = prompt.line[span[0] : span[1]] if span else b""
+    blocks = scan.value(prompt.line, "params", "prompt")
+    assert blocks
+    said = b'{"sessionId":%b,"prompt":%b}' % (codec.encode(session.agent_id), blocks)
+    meta = scan.value(prompt.line, "params", "_meta")
     if bridge.steering and reaches(bridge.agent_version, bridge.agent.steer_opt_in_since):
         meta = _opting_in(meta)
     return splice.with_member(said, (), "_meta", meta) if meta else said

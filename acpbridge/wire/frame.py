@@ -100,6 +100,14 @@ class Frame:
         text = _object(self.update.get("content")).get("text")
         return text if isinstance(text, str) else ""
 
+    def spelled(self, raw: bytes, id_: RpcId | None = None) -> Frame:
+        """The same request or notification with other bytes, and the id that they have.
+
+        `body` stays the parsed line as it came: what was spliced into `raw` is not in it.
+        """
+        own_id = self.id if id_ is None else id_
+        return Frame(raw, self.kind, self.method, own_id, self.session, "", False, "", self.body)
+
 
 @frozen
 class Malformed:

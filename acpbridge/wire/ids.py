@@ -104,7 +104,7 @@ def salvage_id(head: bytes, tail: bytes = b"") -> RpcId:
     that id would be taken for the answer to another request of the sender.
     """
     known = salvage(head, tail)
-    return NULL_ID if known.kind in (Kind.RESPONSE, Kind.ERROR) else known.id
+    return NULL_ID if known.kind in ANSWERS else known.id
 
 
 def _top_level(head: bytes) -> Iterator[tuple[str, bytes]]:

@@ -161,6 +161,12 @@ def find(raw: bytes, *path: str | int) -> Span | None:
     return span
 
 
+def value(raw: bytes, *path: str | int) -> bytes:
+    """Return the bytes of the value at `path`, empty where there is none; else as `find`."""
+    span = find(raw, *path)
+    return raw[span[0] : span[1]] if span is not None else b""
+
+
 def find_unique(raw: bytes, *path: str) -> Span | None:
     """Return the span of the value at `path` if no object on the way has a doubled name.
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acpbridge.wire import scan
 from acpbridge.wire.scan import (
     Member,
     decode_string,
@@ -180,3 +181,17 @@ def test_a_cut_string_is_not_tried_again_from_every_byte() -> None:
 
 def test_a_token_that_no_parser_accepts_decodes_to_itself() -> None:
     assert '"\\x"' == decode_string(rb'"\x"')
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (("a",), b'[1, {"b" : 1.50}]'),
+        (("a", 1, "b"), b"1.50"),
+        (("x",), b""),
+        (("a", 7), b""),
+        (("n",), b"null"),
+    ],
+)
+def test_a_value_is_its_own_bytes(path: tuple[str | int, ...], found: bytes) -> None:
+    assert found == scan.value(b'{"a": [1, {"b" : 1.50}] , "n":null}', *path)

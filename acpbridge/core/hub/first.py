@@ -61,9 +61,7 @@ def initialized(hub: Hub, route: Route, frame: Frame) -> None:
         for number, waiting in late:
             hub.more += initialize(hub, hub.clients[number], ClientSent(waiting, number))
         return
-    span = scan.find(frame.raw, "result")
-    assert span is not None
-    hub.initialized = frame.raw[span[0] : span[1]]
+    hub.initialized = scan.value(frame.raw, "result")
     if client is not None:
         _give(hub, client, route.id, renamed(frame.raw, route), [], frame.id)
     late, hub.late = hub.late, []

@@ -11,8 +11,8 @@ from acpbridge.core.hub import first, follow, queries, returns
 from acpbridge.core.hub.routes import forward
 from acpbridge.core.hub.state import Client, Hub
 from acpbridge.core.model import Stage
-from acpbridge.core.requests import LOADS
-from acpbridge.wire import acp, scan, splice
+from acpbridge.core.requests import LOADS, REQUEST_ID, named_in
+from acpbridge.wire import acp, splice
 from acpbridge.wire.frame import Frame, Kind, Malformed, RpcId
 from acpbridge.wire.ids import ANSWERS, salvage
 
@@ -109,13 +109,10 @@ def _notification(hub: Hub, client: Client, event: ClientSent) -> list[Event]:
 
 def _cancel_request(hub: Hub, client: Client, frame: Frame) -> list[Event]:
     """The client names its own id; the bridge knows the request by the hub's."""
-    span = scan.find(frame.raw, "params", "requestId")
-    id_ = RpcId(frame.raw[span[0] : span[1]]) if span is not None else RpcId(b"")
-    if span is not None and id_ in client.open:
-        line = splice.replace(frame.raw, span, client.open[id_][0])
-        kind, method = frame.kind, frame.method
-        own = Frame(line, kind, method, frame.id, frame.session, "", False, "", frame.body)
-        return [ClientSent(own, client.number)]
+    id_ = named_in(frame)
+    if id_ in client.open:
+        line = splice.with_value(frame.raw, REQUEST_ID, client.open[id_][0])
+        return [ClientSent(frame.spelled(line), client.number)]
     hub.note("cancel_of_unknown_request", id=id_.decode(errors="replace"))
     return []
 

@@ -11,10 +11,11 @@ from acpbridge.core.hub import first, follow, returns, settings
 from acpbridge.core.hub.routes import renamed
 from acpbridge.core.hub.state import SOLO, Ask, Conversation, Hub, Route
 from acpbridge.core.present import CONTENT
-from acpbridge.core.requests import ASKS, LOADS, OPENINGS
+from acpbridge.core.requests import ASKS, LOADS, OPENINGS, REQUEST_ID, named_in
 from acpbridge.core.ring import stamped
 from acpbridge.wire import acp, codec, scan, splice
-from acpbridge.wire.frame import Frame, Kind, RpcId, peek
+from acpbridge.wire.frame import Frame, Kind, peek
+from acpbridge.wire.ids import ANSWERS
 from acpbridge.wire.shapes import Chunks
 
 NOBODY = -1
@@ -59,7 +60,7 @@ def _look(event: Event, line: bytes) -> Frame:
 
 
 def _line(hub: Hub, frame: Frame, trace: str) -> None:
-    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+    if frame.kind in ANSWERS:
         _answered(hub, frame)
     elif frame.kind is Kind.REQUEST:
         _asked(hub, frame)
@@ -211,14 +212,12 @@ def _targets(hub: Hub, conversation: Conversation | None, method: str) -> tuple[
 
 def _about_request(hub: Hub, frame: Frame) -> bool:
     """An elicitation that names a request of one client goes to that one, by its own id for it."""
-    span = None
-    if frame.method == acp.ELICITATION_CREATE:
-        span = scan.find(frame.raw, "params", "requestId")
-    route = hub.routes.get(RpcId(frame.raw[span[0] : span[1]])) if span is not None else None
-    if span is None or route is None or route.client not in hub.clients:
+    is_one = frame.method == acp.ELICITATION_CREATE
+    route = hub.routes.get(named_in(frame)) if is_one else None
+    if route is None or route.client not in hub.clients:
         return False
     hub.asks[frame.id] = Ask(frame, "", {route.client}, {route.client})
-    hub.send((route.client,), splice.replace(frame.raw, span, route.id))
+    hub.send((route.client,), splice.with_value(frame.raw, REQUEST_ID, route.id))
     return True
 
 
@@ -233,8 +232,7 @@ def unshow(hub: Hub, number: int) -> None:
 
 def _withdrawn(hub: Hub, frame: Frame) -> None:
     """The bridge or the agent takes a request back: whoever has it is told."""
-    span = scan.find(frame.raw, "params", "requestId")
-    ask = hub.asks.pop(RpcId(frame.raw[span[0] : span[1]]), None) if span is not None else None
+    ask = hub.asks.pop(named_in(frame), None)
     if ask is None:
         hub.count("withdrawal_of_nothing")
         return
@@ -294,8 +292,7 @@ def _ended(hub: Hub, route: Route, frame: Frame) -> None:
         # It never went to the agent, or shares the answer of another request.
         return
     name = "result" if frame.kind is Kind.RESPONSE else "error"
-    span = scan.find(frame.raw, name)
-    said = codec.verbatim(frame.raw[span[0] : span[1]]) if span is not None else None
+    said = codec.verbatim(scan.value(frame.raw, name))
     line = codec.notification(follow.TURN_ENDED, {"sessionId": conversation.id, name: said})
     log(hub, conversation, line, route.trace, but=route.client, for_all=False)
 

@@ -75,9 +75,7 @@ def _over(hub: Hub, conversation: Conversation) -> None:
 
 def _result(frame: Frame) -> bytes:
     """The JSON of a result, without the session id that only an opening's has."""
-    span = scan.find(frame.raw, "result")
-    assert span is not None
-    result = frame.raw[span[0] : span[1]]
+    result = scan.value(frame.raw, "result")
     if not result.startswith(b"{"):
         return b"{}"
     return splice.without_members(result, (), ("sessionId",))

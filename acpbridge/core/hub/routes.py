@@ -28,9 +28,7 @@ def under(client: Client, frame: Frame, wire_id: RpcId) -> ClientSent:
     """The request as the bridge is to have it."""
     if wire_id == frame.id:
         return ClientSent(frame, client.number)
-    line = splice.with_id(frame.raw, wire_id)
-    own = Frame(line, frame.kind, frame.method, wire_id, frame.session, "", False, "", frame.body)
-    return ClientSent(own, client.number)
+    return ClientSent(frame.spelled(splice.with_id(frame.raw, wire_id), wire_id), client.number)
 
 
 def renamed(line: bytes, route: Route) -> bytes:
@@ -41,5 +39,4 @@ def renamed(line: bytes, route: Route) -> bytes:
 def _setting(frame: Frame) -> bytes:
     """The JSON of the mode or model that a request sets, empty for any other request."""
     name = _SET.get(frame.method)
-    span = scan.find(frame.raw, "params", name) if name is not None else None
-    return frame.raw[span[0] : span[1]] if span is not None else b""
+    return scan.value(frame.raw, "params", name) if name is not None else b""

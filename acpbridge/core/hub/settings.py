@@ -29,13 +29,12 @@ def acknowledged(conversation: Conversation, route: Route, frame: Frame) -> None
     if route.method in _PLACES:
         _put(conversation, _PLACES[route.method], route.setting)
     elif route.method == acp.SESSION_SET_CONFIG_OPTION:
-        span = scan.find(frame.raw, "result", "configOptions")
-        _put(conversation, ("configOptions",), frame.raw[span[0] : span[1]] if span else b"")
+        options = scan.value(frame.raw, "result", "configOptions")
+        _put(conversation, ("configOptions",), options)
 
 
 def _value(frame: Frame, name: str) -> bytes:
-    span = scan.find(frame.raw, "params", "update", name)
-    return frame.raw[span[0] : span[1]] if span is not None else b""
+    return scan.value(frame.raw, "params", "update", name)
 
 
 def _put(conversation: Conversation, path: tuple[str, ...], value: bytes) -> None:
