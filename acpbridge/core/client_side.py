@@ -57,7 +57,7 @@ def _cancel_request(bridge: Bridge, frame: Frame) -> None:
 
 
 def _notification(bridge: Bridge, frame: Frame) -> None:
-    session = _known(bridge, frame)
+    session = identity.of_client(bridge, frame.session)
     if frame.method == acp.SESSION_CANCEL and session is not None:
         cancel.cancel_session(bridge, session, frame)
         return
@@ -77,7 +77,7 @@ def _request(bridge: Bridge, frame: Frame) -> None:
         return
     if frame.method == acp.INITIALIZE:
         openings.initialize_sent(bridge, frame)
-    session = _known(bridge, frame) if frame.session else None
+    session = identity.of_client(bridge, frame.session) if frame.session else None
     if frame.method in requests.LOADS and frame.session:
         _load(bridge, session or identity.session_of(bridge, frame.session), frame)
     elif session is not None and frame.method in ENDINGS:
@@ -86,11 +86,6 @@ def _request(bridge: Bridge, frame: Frame) -> None:
         _wait(bridge, session, frame)
     else:
         requests.forward(bridge, session, frame)
-
-
-def _known(bridge: Bridge, frame: Frame) -> Session | None:
-    """The session that the client means, by its own id for it or by the agent's."""
-    return bridge.sessions.get(frame.session) or bridge.by_agent_id.get(frame.session)
 
 
 def _end(bridge: Bridge, session: Session, frame: Frame) -> None:

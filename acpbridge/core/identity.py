@@ -17,11 +17,14 @@ from acpbridge.wire.frame import Frame
 from acpbridge.wire.look import member
 
 
+def of_client(bridge: Bridge, name: str) -> Session | None:
+    """The session that a client means, by its own id for it or by the agent's."""
+    return bridge.sessions.get(name) or bridge.by_agent_id.get(name)
+
+
 def session_of(bridge: Bridge, client_id: str) -> Session:
     """The session that the client calls so; made when it is not known yet."""
-    session = bridge.sessions.get(client_id)
-    if session is None:
-        session = bridge.by_agent_id.get(client_id)
+    session = of_client(bridge, client_id)
     if session is None:
         _forget_idle(bridge)
         session = Session(id=client_id, agent_id=client_id)

@@ -25,21 +25,21 @@ _TURN_ENDED = codec.notification(TURN_ENDED, {})[: -len(b"{}}")]
 
 # -- who follows ----------------------------------------------------------------------------
 def follow(hub: Hub, client: Client, conversation: Conversation) -> None:
-    """From here on the client is told what happens in the session."""
+    """From here on the client is told what happens in the session, and what is asked in it now."""
     number = client.number
     if number not in conversation.followers:
         if client.wants_events:
             conversation.eventful += (number,)
         else:
             conversation.plain += (number,)
-    if client.observes:
-        return
-    session = hub.bridge.sessions.get(conversation.id)
-    if session is not None:
-        session.is_abandoned = False
-    if conversation.is_orphaned:
-        conversation.is_orphaned = False
-        hub.out.append(DisarmTimer((ORPHAN, conversation.id)))
+    if not client.observes:
+        session = hub.bridge.sessions.get(conversation.id)
+        if session is not None:
+            session.is_abandoned = False
+        if conversation.is_orphaned:
+            conversation.is_orphaned = False
+            hub.out.append(DisarmTimer((ORPHAN, conversation.id)))
+    _show_asks(hub, client, conversation)
 
 
 def unfollow(hub: Hub, client: Client, conversation: Conversation) -> None:
@@ -55,8 +55,7 @@ def unfollow(hub: Hub, client: Client, conversation: Conversation) -> None:
     for ask in hub.asks.values():
         if ask.session != conversation.id or number not in ask.seen:
             continue
-        ask.seen.discard(number)
-        ask.shown.discard(number)
+        ask.drop(number)
         if others and not ask.shown:
             # It was the turn's owner's to do; somebody else has to, now.
             show(hub, hub.clients[others[0]], conversation, ask)
@@ -129,13 +128,15 @@ def replayed(hub: Hub, client: Client, replay: Replay) -> list[bytes]:
 
 def history_of(client: Client, conversation: Conversation) -> list[bytes]:
     """What the agent said at the session's load, as this client is to see it."""
-    lines = conversation.history or []
-    if not client.wants_events:
-        return lines
-    return [replies.marked(line, "params", {"history": True}) for line in lines]
+    return [history(client, line) for line in conversation.history or []]
 
 
-def show_asks(hub: Hub, client: Client, conversation: Conversation) -> None:
+def history(client: Client, line: bytes) -> bytes:
+    """A line that the agent has replayed, as this client is to see it: flagged, without a place."""
+    return replies.marked(line, "params", {"history": True}) if client.wants_events else line
+
+
+def _show_asks(hub: Hub, client: Client, conversation: Conversation) -> None:
     """Show what the agent is still waiting for to one who has come."""
     for id_, ask in list(hub.asks.items()):
         if ask.session != conversation.id:

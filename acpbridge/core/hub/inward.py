@@ -153,8 +153,7 @@ def _steps_aside(hub: Hub, client: Client, frame: Frame) -> bool:
         return False
     if ask is None or client.number not in ask.shown or len(ask.shown) == 1:
         return False
-    ask.shown.discard(client.number)
-    ask.seen.discard(client.number)
+    ask.drop(client.number)
     hub.note("client_cannot_answer", client=client.number, method=ask.frame.method)
     return True
 

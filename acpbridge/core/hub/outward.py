@@ -126,13 +126,12 @@ def log(
 def _replayed(hub: Hub, conversation: Conversation, line: bytes) -> None:
     """History that a load brings is for its asker alone, and no event (field case S12)."""
     if not hub.is_shared:
-        hub.send((SOLO,), replies.marked(line, "params", {"history": True}))
+        hub.send((SOLO,), follow.history(hub.clients[SOLO], line))
         return
     number, load, _ = conversation.loads[0]
     client = hub.clients.get(number)
     if client is not None:
-        shown = replies.marked(line, "params", {"history": True}) if client.wants_events else line
-        hub.send((number,), shown)
+        hub.send((number,), follow.history(client, line))
     if load.method == acp.SESSION_LOAD and conversation.replay is not None:
         conversation.replay.append(line)
         conversation.replay_bytes += len(line)
@@ -224,8 +223,7 @@ def _about_request(hub: Hub, frame: Frame) -> bool:
 def unshow(hub: Hub, number: int) -> None:
     """A client has left: what no session names, and only that client had, has no answer."""
     for ask in [one for one in hub.asks.values() if number in one.seen]:
-        ask.seen.discard(number)
-        ask.shown.discard(number)
+        ask.drop(number)
         if not ask.shown and not ask.session:
             follow.unanswerable(hub, ask)
 

@@ -15,6 +15,8 @@ SESSIONS_MAX = 64
 """Sessions that `stats` names: the ones with the newest events."""
 WORDS_CHARS_MAX = 80
 """Characters of a prompt that `prompts` says."""
+STREAMING_S = 1.0
+"""A turn whose last work is younger than this streams."""
 
 
 def events_since(hub: Hub, client: Client, frame: Frame) -> None:
@@ -44,7 +46,6 @@ def events_since(hub: Hub, client: Client, frame: Frame) -> None:
     )
     if hub.is_shared:
         follow.follow(hub, client, conversation)
-        follow.show_asks(hub, client, conversation)
 
 
 def _cursor(cursor: Any) -> tuple[str, int]:
@@ -102,10 +103,6 @@ def _turn(hub: Hub, session: Session) -> dict[str, Any]:
         "streaming": hub.bridge.now - turn.last_work_s < STREAMING_S,
         "queued": len(session.queue),
     }
-
-
-STREAMING_S = 1.0
-"""A turn whose last work is younger than this streams."""
 
 
 def prompts(hub: Hub, client: Client, frame: Frame) -> None:

@@ -13,6 +13,7 @@ from acpbridge.core.hub import follow
 from acpbridge.core.hub.routes import begin, renamed, under
 from acpbridge.core.hub.state import Client, Conversation, Hub, Route
 from acpbridge.core.model import Phase
+from acpbridge.core.ring_entries import Replay
 from acpbridge.wire import acp, codec, scan, splice
 from acpbridge.wire.frame import Frame, Kind, RpcId
 
@@ -46,7 +47,6 @@ def catch_up(hub: Hub, client: Client, conversation: Conversation) -> None:
     if is_new and not hub.participants(conversation):
         _tell_since(hub, client, conversation, conversation.seen_seq)
     follow.follow(hub, client, conversation)
-    follow.show_asks(hub, client, conversation)
 
 
 def _tell_since(hub: Hub, client: Client, conversation: Conversation, seq: int) -> None:
@@ -94,8 +94,14 @@ def load(hub: Hub, client: Client, frame: Frame, own: RpcId | None = None) -> li
         if not is_load:
             _resume(hub, client, conversation, frame, own)
             return []
-        if _reaches_back(hub, conversation) or follow.is_busy(session) or client.observes:
-            _replay(hub, client, conversation, frame, own)
+        replay = hub.log.since(conversation.id, hub.log.epoch, conversation.base_seq)
+        is_whole = conversation.history is not None and not _is_cut(replay)
+        if is_whole or follow.is_busy(session) or client.observes:
+            said = "" if is_whole else "partial"
+            lines = follow.history_of(client, conversation) + follow.replayed(hub, client, replay)
+            hub.send((client.number,), *lines)
+            _answer(hub, client, conversation, frame, said, own)
+            follow.follow(hub, client, conversation)
             return []
     if client.observes:
         text = f"The session {frame.session} is not open here; an observer opens none."
@@ -119,34 +125,23 @@ def _is_live(hub: Hub, conversation: Conversation) -> bool:
     return session.phase is not Phase.LOST
 
 
-def _reaches_back(hub: Hub, conversation: Conversation) -> bool:
-    """Whether history and log together are the whole conversation."""
-    replay = hub.log.since(conversation.id, hub.log.epoch, conversation.base_seq)
-    return conversation.history is not None and not (replay.truncated or replay.text_dropped)
-
-
-def _replay(
-    hub: Hub, client: Client, conversation: Conversation, frame: Frame, own: RpcId | None
-) -> None:
-    """Answer a load with the history, the log behind it, and what is still open."""
-    is_whole = _reaches_back(hub, conversation)
-    replay = hub.log.since(conversation.id, hub.log.epoch, conversation.base_seq)
-    lines = follow.history_of(client, conversation) + follow.replayed(hub, client, replay)
-    hub.send((client.number,), *lines)
-    _answer(hub, client, conversation, frame, "" if is_whole else "partial", own)
-    follow.follow(hub, client, conversation)
-    follow.show_asks(hub, client, conversation)
+def _is_cut(replay: Replay) -> bool:
+    """Whether anything that it should have is gone."""
+    return replay.truncated or replay.text_dropped
 
 
 def _resume(
     hub: Hub, client: Client, conversation: Conversation, frame: Frame, own: RpcId | None
 ) -> None:
     """Answer a resume: nothing old is said again, but what nobody has seen."""
-    missed = hub.log.since(conversation.id, hub.log.epoch, conversation.seen_seq)
-    is_first = not hub.participants(conversation)
-    is_cut = is_first and (missed.truncated or missed.text_dropped)
+    missed = None
+    if not hub.participants(conversation):
+        missed = hub.log.since(conversation.id, hub.log.epoch, conversation.seen_seq)
+    is_cut = missed is not None and _is_cut(missed)
     _answer(hub, client, conversation, frame, "partial" if is_cut else "", own)
-    catch_up(hub, client, conversation)
+    if missed is not None and client.number not in conversation.followers:
+        hub.send((client.number,), *follow.replayed(hub, client, missed))
+    follow.follow(hub, client, conversation)
 
 
 def _answer(

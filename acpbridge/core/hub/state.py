@@ -6,6 +6,7 @@ from typing import Any
 
 from attrs import define, field
 
+from acpbridge.core import identity
 from acpbridge.core.effects import Effect, ToClient, ToClients
 from acpbridge.core.events import Event
 from acpbridge.core.model import Bridge, Session
@@ -65,6 +66,11 @@ class Ask:
     """Clients that have it and may answer it."""
     seen: set[int] = field(factory=set)
     """All that have it, observers too."""
+
+    def drop(self, number: int) -> None:
+        """A client has it no more: it has left, or knows no answer."""
+        self.shown.discard(number)
+        self.seen.discard(number)
 
 
 @define(eq=False)
@@ -210,7 +216,7 @@ class Hub:
 
     def session(self, name: str) -> Session | None:
         """The bridge's session of this id, as clients or as the agent know it."""
-        return self.bridge.sessions.get(name) or self.bridge.by_agent_id.get(name)
+        return identity.of_client(self.bridge, name)
 
     def conversation(self, name: str) -> Conversation:
         """What is shared of a session; begun where nothing is."""
@@ -221,7 +227,7 @@ class Hub:
             self._forget_old()
             found = self.conversations[id_] = Conversation(id_)
             # Nobody is there yet: what came before is not missed by anyone.
-            found.base_seq = found.seen_seq = self.log.since(id_, "", 0).latest_seq
+            found.base_seq = found.seen_seq = self.log.latest_seq(id_)
             if not self.is_shared:
                 found.eventful = (SOLO,)
         return found
