@@ -60,9 +60,7 @@ class Daemon(House[StateT], Generic[StateT]):
             argv,
             core,
             client=nobody,
-            stderr=around.stderr,
-            notes=around.notes,
-            recorder=around.recorder,
+            around=around,
             journaling=journaling,
         )
         self._visitors: dict[int, Visitor] = {}

@@ -53,6 +53,11 @@ class Bind:
     port: int
     """0: the system chooses a free one."""
 
+    @property
+    def name(self) -> str:
+        """The address as it stands in a URL and in a `Host`."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
 
 @frozen
 class DoorRules:
@@ -123,7 +128,7 @@ def own_hosts(bind: Bind, more: Iterable[str] = ()) -> frozenset[bytes]:
         more: Further ones as a client sends them: `name:port`, or `name` alone where the client
             leaves out its scheme's usual port (behind a TLS proxy: 443).
     """
-    names = [f"[{bind.host}]" if ":" in bind.host else bind.host]
+    names = [bind.name]
     if _is_loopback(bind.host):
         names += ["localhost", "127.0.0.1", "[::1]"]
     found = {f"{name}:{bind.port}" for name in names}

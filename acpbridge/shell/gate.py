@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
+from attrs import evolve
 
 from acpbridge.errors import UsageFault
 from acpbridge.shell.door import (
@@ -25,7 +26,7 @@ from acpbridge.shell.door import (
 from acpbridge.shell.metrics import CONTENT_TYPE
 from acpbridge.shell.peers import WebSocketPeer
 from acpbridge.shell.upgrade import Request, admit, answer, read_request, refuse
-from acpbridge.shell.websocket import WebSocket, WebSocketLimits
+from acpbridge.shell.websocket import WebSocket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -39,18 +40,6 @@ if TYPE_CHECKING:
 HEALTH, METRICS = b"/healthz", b"/metrics"
 
 
-def limits_of(limits: Limits) -> WebSocketLimits:
-    """The numbers of one connection."""
-    return WebSocketLimits(
-        message_bytes_max=limits.message_bytes_max,
-        head_bytes_max=limits.head_bytes_max,
-        handshake_s=limits.handshake_s,
-        ping_interval_s=limits.ping_interval_s,
-        pong_wait_s=limits.pong_wait_s,
-        close_wait_s=limits.close_wait_s,
-    )
-
-
 class Gate:
     """The listeners of `--ws` and what greets their connections; see `open_gate`."""
 
@@ -59,7 +48,7 @@ class Gate:
         listeners: Sequence[trio.SocketListener],
         address: str,
         rules: DoorRules,
-        limits: WebSocketLimits,
+        limits: Limits,
     ) -> None:
         self.listeners = listeners
         self.address = address
@@ -143,13 +132,9 @@ async def open_gate(settings: Settings, *, origins: Sequence[str], hosts: Sequen
     allowed = named_origins(origins)
     listeners = await _listening(bind)
     port: int = listeners[0].socket.getsockname()[1]
-    host = f"[{bind.host}]" if ":" in bind.host else bind.host
-    rules = DoorRules(
-        digest,
-        own_hosts(type(bind)(bind.host, port), hosts),
-        allowed,
-    )
-    return Gate(listeners, f"{host}:{port}", rules, limits_of(settings.limits))
+    bind = evolve(bind, port=port)
+    rules = DoorRules(digest, own_hosts(bind, hosts), allowed)
+    return Gate(listeners, f"{bind.name}:{port}", rules, settings.limits)
 
 
 async def _listening(bind: Bind) -> list[trio.SocketListener]:

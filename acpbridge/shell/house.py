@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from acpbridge.config import Settings
     from acpbridge.core.events import HubEvent
     from acpbridge.shell.journaling import Journaling
-    from acpbridge.shell.notes import Notes, Sink
     from acpbridge.shell.pace import Reader
-    from acpbridge.shell.record import TapeRecorder
+    from acpbridge.shell.surroundings import Surroundings
 
 StateT = TypeVar("StateT")
 
@@ -44,9 +43,7 @@ class House(Generic[StateT]):
         argv: The agent's command.
         core: What decides.
         client: Where lines toward the one client go; the agent is not read while it is full.
-        stderr: Where the agent's stderr goes.
-        notes: The log.
-        recorder: The tape of `--record`.
+        around: Where the agent's stderr, the log and the tape go.
         journaling: The journal; its disk is ended with the house.
     """
 
@@ -57,16 +54,14 @@ class House(Generic[StateT]):
         core: Core[StateT],
         *,
         client: Outbox,
-        stderr: Sink,
-        notes: Notes,
-        recorder: TapeRecorder | None,
+        around: Surroundings,
         journaling: Journaling | None = None,
     ) -> None:
         self._settings = settings
         self._limits = settings.limits
         self._argv = argv
-        self._stderr = stderr
-        self._notes = notes
+        self._stderr = around.stderr
+        self._notes = around.notes
         self._nursery: trio.Nursery | None = None
         self._processes: set[AgentProcess] = set()
         self._client = client
@@ -75,15 +70,15 @@ class House(Generic[StateT]):
         self._is_stop_asked = False
         self._disk: Disk | None = None
         if journaling is not None:
-            self._disk = Disk(journaling, feed=self._feed, notes=notes, limits=self._limits)
+            self._disk = Disk(journaling, feed=self._feed, notes=around.notes, limits=self._limits)
         self._driver = Driver(
             core,
             client=client,
             start_agent=self._start_agent,
-            notes=notes,
+            notes=around.notes,
             # Jitter only spreads retries; it guards nothing.
             chance=random.Random(),  # noqa: S311
-            recorder=recorder,
+            recorder=around.recorder,
             disk=self._disk,
         )
 

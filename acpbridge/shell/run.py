@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from acpbridge.config import Settings
     from acpbridge.shell.journaling import Journaling
-    from acpbridge.shell.notes import Notes, Sink
-    from acpbridge.shell.record import TapeRecorder
+    from acpbridge.shell.surroundings import Surroundings
 
 StateT = TypeVar("StateT")
 
@@ -62,15 +61,7 @@ async def run_stdio(
     """
     with own_stdio() as (stdin, stdout):
         async with surroundings(settings) as around:
-            front = Front(
-                settings,
-                argv,
-                core,
-                stderr=around.stderr,
-                notes=around.notes,
-                recorder=around.recorder,
-                journaling=journaling,
-            )
+            front = Front(settings, argv, core, around=around, journaling=journaling)
             return await front.serve(stdin, stdout)
 
 
@@ -83,9 +74,7 @@ class Front(House[StateT], Generic[StateT]):
         argv: Sequence[str],
         core: Core[StateT],
         *,
-        stderr: Sink,
-        notes: Notes,
-        recorder: TapeRecorder | None,
+        around: Surroundings,
         journaling: Journaling | None = None,
     ) -> None:
         limits = settings.limits
@@ -96,9 +85,7 @@ class Front(House[StateT], Generic[StateT]):
             client=Outbox(
                 high_bytes=limits.outbox_high_bytes, piece_bytes_max=limits.write_bytes_max
             ),
-            stderr=stderr,
-            notes=notes,
-            recorder=recorder,
+            around=around,
             journaling=journaling,
         )
         self._is_client_open = True

@@ -65,21 +65,12 @@ async def receive(stream: ReceiveStream) -> bytes | bytearray:
         trio.BrokenResourceError: The peer has reset the connection.
         trio.ClosedResourceError: The stream was closed from here.
     """
-    while isinstance(stream, trio.lowlevel.FdStream):
-        fd = stream.fileno()
-        if fd < 0:
-            raise trio.ClosedResourceError("the stream was closed")
+    if isinstance(stream, trio.lowlevel.FdStream):
         try:
-            await trio.lowlevel.wait_readable(fd)
-            return os.read(fd, READ_BYTES)
-        except BlockingIOError:
-            # Another reader of the same open file was faster.
-            continue
+            return await receive_ready(stream.fileno())
         except PermissionError:
             # No file can be waited for; trio reads it.
-            break
-        except OSError as error:
-            raise trio.BrokenResourceError(f"cannot read: {error}") from error
+            return await stream.receive_some(READ_BYTES)
     return await stream.receive_some(READ_BYTES)
 
 
@@ -95,16 +86,22 @@ async def read(stream: ReceiveStream) -> bytes | bytearray:
 
 
 async def receive_ready(fd: int) -> bytes:
-    """The same for a descriptor that can be waited for, as a socket's."""
+    """The same for a descriptor that can be waited for, as a socket's.
+
+    Raises:
+        PermissionError: It cannot.
+    """
     if fd < 0:
         raise trio.ClosedResourceError("the stream was closed")
     while True:
-        await trio.lowlevel.wait_readable(fd)
         try:
+            await trio.lowlevel.wait_readable(fd)
             return os.read(fd, READ_BYTES)
         except BlockingIOError:
             # Another reader of the same open file was faster.
             continue
+        except PermissionError:
+            raise
         except OSError as error:
             raise trio.BrokenResourceError(f"cannot read: {error}") from error
 

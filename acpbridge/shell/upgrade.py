@@ -20,10 +20,12 @@ from wsproto.handshake import H11Handshake
 from wsproto.utilities import RemoteProtocolError
 
 from acpbridge.shell.door import DoorRules, Refused, refusal
-from acpbridge.shell.websocket import WebSocket, WebSocketLimits, linger
+from acpbridge.shell.websocket import WebSocket, linger
 
 if TYPE_CHECKING:
     from trio.abc import HalfCloseableStream
+
+    from acpbridge.config import Limits
 
 CONNECTION_ID = b"Acp-Connection-Id"
 """The header of the 101 (draft of the remote transports)."""
@@ -55,7 +57,7 @@ class Request:
 
 
 async def accept(
-    stream: HalfCloseableStream, rules: DoorRules, limits: WebSocketLimits, connection_id: str
+    stream: HalfCloseableStream, rules: DoorRules, limits: Limits, connection_id: str
 ) -> WebSocket | Refused | None:
     """Read one request and open a WebSocket, or refuse and close the stream.
 
@@ -75,9 +77,7 @@ async def accept(
     return request
 
 
-async def read_request(
-    stream: HalfCloseableStream, limits: WebSocketLimits
-) -> Request | Refused | None:
+async def read_request(stream: HalfCloseableStream, limits: Limits) -> Request | Refused | None:
     """The first request's head; None if the peer left before one was complete.
 
     A head of more than `head_bytes_max`, one that takes longer than `handshake_s`, and what is no
@@ -114,7 +114,7 @@ async def admit(
     stream: HalfCloseableStream,
     request: Request,
     rules: DoorRules,
-    limits: WebSocketLimits,
+    limits: Limits,
     connection_id: str,
 ) -> WebSocket | Refused | None:
     """Let a request in with the 101, or refuse it and close the stream; None: the peer left."""
@@ -158,7 +158,7 @@ def _is_key(value: bytes) -> bool:
         return False
 
 
-async def refuse(stream: HalfCloseableStream, refused: Refused, limits: WebSocketLimits) -> None:
+async def refuse(stream: HalfCloseableStream, refused: Refused, limits: Limits) -> None:
     """Tell the peer and close the stream."""
     more = b""
     if refused.status == 401:
@@ -172,7 +172,7 @@ async def answer(
     stream: HalfCloseableStream,
     status: int,
     body: bytes,
-    limits: WebSocketLimits,
+    limits: Limits,
     *,
     content_type: str = "text/plain; charset=utf-8",
     more: bytes = b"",

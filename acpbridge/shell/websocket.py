@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
-from acpbridge.core.policy import MIB
 from acpbridge.shell.frames import (
     ABNORMAL,
     GOING_AWAY,
@@ -36,26 +35,8 @@ if TYPE_CHECKING:
 
     from trio.abc import HalfCloseableStream
 
+    from acpbridge.config import Limits
     from acpbridge.shell.frames import Received
-
-
-@frozen
-class WebSocketLimits:
-    """The numbers of one connection."""
-
-    message_bytes_max: int = 64 * MIB
-    """A message of more closes the connection with 1009; as long as a line of stdio may be."""
-    head_bytes_max: int = 16 * 1024
-    """A request's head of more is refused with 431."""
-    handshake_s: float = 10.0
-    """A peer has this long to send its request, and then to take its answer."""
-    ping_interval_s: float = 20.0
-    """A peer is pinged this long after the last ping was answered."""
-    pong_wait_s: float = 60.0
-    """With a ping out and nothing heard for this long the peer is lost. It counts only while
-    somebody reads, because a pong may stand behind what back-pressure leaves unread."""
-    close_wait_s: float = 2.0
-    """The closing handshake, and the words of a refusal, take at most this long."""
 
 
 @frozen
@@ -82,7 +63,7 @@ class WebSocket:
     def __init__(
         self,
         stream: HalfCloseableStream,
-        limits: WebSocketLimits,
+        limits: Limits,
         *,
         connection_id: str = "",
         trailing: bytes = b"",
@@ -244,6 +225,7 @@ class WebSocket:
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     return
             while self._heard_count == heard:
+                # Only while somebody reads: a pong may stand behind what is left unread.
                 now_s, since_s = trio.current_time(), self._reading_since_s
                 left_s = wait_s if since_s is None else max(asked_s, since_s) + wait_s - now_s
                 if left_s <= 0:

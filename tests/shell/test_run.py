@@ -26,6 +26,7 @@ from acpbridge.core.events import (
 from acpbridge.shell.driver import Core
 from acpbridge.shell.notes import Notes, Sink
 from acpbridge.shell.run import Front
+from acpbridge.shell.surroundings import Surroundings
 from tests.shell import passthrough
 from tests.shell.streams import RecordingStream
 
@@ -54,9 +55,7 @@ class Run:
             Settings(limits=limits),
             argv,
             Core(self._core.bridge, self._core.begin, self._step),
-            stderr=Sink(2, bytes_max=1 << 20),
-            notes=self.notes,
-            recorder=None,
+            around=Surroundings(Sink(2, bytes_max=1 << 20), self.notes, None),
         )
         self.code: int | None = None
         self.ended = trio.Event()

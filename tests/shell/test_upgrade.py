@@ -13,10 +13,11 @@ from attrs import define, field
 from trio.testing import MockClock, memory_stream_pair
 from trio_websocket import ConnectionClosed, ConnectionRejected, open_websocket, wrap_client_stream
 
+from acpbridge.config import Limits
 from acpbridge.shell.door import Refused
 from acpbridge.shell.outbox import Outbox
 from acpbridge.shell.upgrade import Request, accept, answer, read_request
-from acpbridge.shell.websocket import WebSocket, WebSocketLimits
+from acpbridge.shell.websocket import WebSocket
 from tests.shell.clients import (
     ACCEPT,
     TEXT,
@@ -28,7 +29,7 @@ from tests.shell.clients import (
     rules_for,
 )
 
-LIMITS = WebSocketLimits(head_bytes_max=4096)
+LIMITS = Limits(head_bytes_max=4096)
 ORIGIN = b"https://app.example"
 
 

@@ -14,9 +14,10 @@ from trio.testing import (
 )
 from wsproto.frame_protocol import FrameProtocol
 
+from acpbridge.config import Limits
 from acpbridge.shell.frames import ABNORMAL, NO_CODE, NOT_UTF8, PROTOCOL_ERROR, TOO_BIG
 from acpbridge.shell.outbox import Outbox
-from acpbridge.shell.websocket import Ended, WebSocket, WebSocketLimits
+from acpbridge.shell.websocket import Ended, WebSocket
 from acpbridge.wire.lines import LineDecoder
 from tests.shell.clients import (
     BINARY,
@@ -31,7 +32,7 @@ from tests.shell.clients import (
 if TYPE_CHECKING:
     from trio.abc import HalfCloseableStream
 
-LIMITS = WebSocketLimits(message_bytes_max=1000)
+LIMITS = Limits(message_bytes_max=1000)
 
 
 @pytest.fixture

@@ -13,15 +13,16 @@ from trio.testing import (
     wait_all_tasks_blocked,
 )
 
+from acpbridge.config import Limits
 from acpbridge.shell.frames import ABNORMAL
 from acpbridge.shell.outbox import Outbox
-from acpbridge.shell.websocket import WebSocket, WebSocketLimits
+from acpbridge.shell.websocket import WebSocket
 from tests.shell.clients import PING, PONG, TEXT, masked_frame
 
 if TYPE_CHECKING:
     from trio.abc import HalfCloseableStream
 
-LIMITS = WebSocketLimits()
+LIMITS = Limits()
 Pair = tuple["HalfCloseableStream", WebSocket]
 
 
