@@ -13,7 +13,7 @@ from acpbridge.cli.options import ARGUMENTS, bridge_options
 from acpbridge.errors import AcpBridgeError, UsageFault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from acpbridge.config import Settings
 
@@ -28,6 +28,8 @@ STATE_DIR = click.option(
 CONFIG = click.option("--config", metavar="FILE", help="A TOML file.  [env: ACPBRIDGE_CONFIG]")
 
 
+_WEB = ("token_file", "allow_origin", "allow_host", "behind_tls_proxy")
+"""Options of `serve` that are about its WebSocket."""
 _TOKEN_FILE = click.option(
     "--token-file",
     metavar="FILE",
@@ -114,6 +116,8 @@ def serve(
         settings = load_settings(options=options, environ=os.environ, config=config)
         gc.freeze()
         gc.enable()
+        if settings.ws is None:
+            _refuse_without("--ws", {**options, "allow_origin": origins, "allow_host": hosts}, _WEB)
         sys.exit(serve_daemon(settings, agent, WebDoor(origins, hosts), ready))
     except AcpBridgeError as fault:
         ready.say_fault(fault)
@@ -148,9 +152,17 @@ def attach(
     """
     from acpbridge.config import load_settings  # noqa: PLC0415
 
-    _check_spawn(agent, spawn=spawn, is_web=options["ws"] is not None)
+    is_web = options["ws"] is not None
+    _check_spawn(agent, spawn=spawn, is_web=is_web)
+    if not spawn:
+        _refuse_without("--spawn", options, ("idle_exit_s",))
+    if not is_web:
+        _refuse_without("--ws", options, ("token_file",))
+    elif options["unix"] is not None:
+        hint = "--unix and --ws are two ways to one daemon: say only one of them"
+        raise UsageFault("two_ways", hint)
     settings = load_settings(options=options, environ=os.environ, config=config)
-    if options["ws"] is not None:
+    if is_web:
         from acpbridge.shell.attach_ws import attach_websocket  # noqa: PLC0415 - 50 ms more
 
         limits = settings.limits
@@ -163,6 +175,19 @@ def attach(
     is_told = options["idle_exit_s"] is not None
     ensure = _ensuring(settings, agent, config, is_told=is_told) if spawn else None
     sys.exit(attach_unix(socket_path(settings), observes=observe, ensure=ensure))
+
+
+def _refuse_without(needed: str, options: Mapping[str, Any], names: Iterable[str]) -> None:
+    """An option that nothing would come of is a mistake to be told, not one to be forgiven.
+
+    A file or the environment may say them to every command, so only the command line is asked.
+    """
+    for name in names:
+        if options[name] not in (None, ()):
+            option = f"--{name.removesuffix('_s').replace('_', '-')}"
+            raise UsageFault(
+                "option_without_use", f"{option} means something only with {needed}: add or drop it"
+            )
 
 
 def _check_spawn(agent: tuple[str, ...], *, spawn: bool, is_web: bool) -> None:
