@@ -16,7 +16,7 @@ import trio
 
 from tests.e2e.bridge import SCRIPTED, BridgeProcess, command
 from tests.e2e.daemon import attached, daemon, socket_of
-from tests.shell.clients import TEXT, TOKEN, knock, masked_frame, read_to_end, read_until
+from tests.shell.clients import PONG, TEXT, TOKEN, knock, masked_frame, read_to_end, read_until
 from tests.shell.places import NOBODY, widen
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 
 ORIGIN = "https://app.example"
+PINGED = b"\x89\x09acpbridge"
+"""A ping as the daemon writes it."""
 
 
 @pytest.fixture
@@ -241,15 +243,31 @@ def asking(id_: int, method: str, **params: object) -> bytes:
 
 @asynccontextmanager
 async def joined(port: int) -> AsyncIterator[trio.SocketStream]:
-    """A WebSocket client that has opened the session, and reads what a test reads."""
+    """A WebSocket client that has opened the session, and reads what a test reads.
+
+    It answers pings until then: an agent may take longer to start than a test's client is given.
+    """
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await stream.send_all(knock(port))
         await read_until(stream, b"\r\n\r\n")
         await stream.send_all(asking(1, "initialize", protocolVersion=1, clientCapabilities={}))
-        await read_until(stream, b'"id":1,')
+        await ponging_until(stream, b'"id":1,')
         await stream.send_all(asking(2, "session/new", cwd="/", mcpServers=[]))
-        await read_until(stream, b'"id":2,')
+        await ponging_until(stream, b'"id":2,')
         yield stream
+
+
+async def ponging_until(stream: trio.SocketStream, end: bytes) -> None:
+    found, answered = b"", 0
+    with trio.fail_after(10):
+        while end not in found:
+            piece = await stream.receive_some(65536)
+            assert piece, found
+            found += piece
+            pings = found.count(PINGED)
+            for _ in range(pings - answered):
+                await stream.send_all(masked_frame(PONG, PINGED[2:]))
+            answered = pings
 
 
 def prompting(text: str) -> bytes:
@@ -259,13 +277,13 @@ def prompting(text: str) -> bytes:
 
 async def test_a_lost_pong_detaches_and_cancels_nothing(tmp_path: Path, token_file: Path) -> None:
     """Its network is gone, not its wish: the turn goes on without it."""
-    environ = {"ACPBRIDGE_PING_INTERVAL_S": "0.1", "ACPBRIDGE_PONG_WAIT_S": "0.3"}
+    environ = {"ACPBRIDGE_PING_INTERVAL_S": "0.1", "ACPBRIDGE_PONG_WAIT_S": "1"}
     async with (
         open_to_the_web(tmp_path, token_file, environ=environ) as (ours, port),
         joined(port) as stream,
     ):
         await stream.send_all(prompting("hang"))
-        await ours.said(b"nothing heard for 0.3 s")
+        await ours.said(b"nothing heard for 1 s")
         async with attached(tmp_path) as client:
             await client.answer(
                 await client.ask("initialize", protocolVersion=1, clientCapabilities={})
