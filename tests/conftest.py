@@ -1,7 +1,8 @@
 """What every test shares: how hard Hypothesis looks, a state directory, an ear for SIGHUP.
 
-`ci`, the default, draws the same examples on every run, so that a red run is red again; `deep`
-(HYPOTHESIS_PROFILE=deep) draws new ones, many more, by hand or at night.
+`ci`, the default, draws the same examples on every run, so that a red run is red again; `glance`
+(HYPOTHESIS_PROFILE=glance) draws a few, where coverage is measured; `deep` draws new ones, many
+more, by hand or at night.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "glance",
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(

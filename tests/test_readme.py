@@ -51,7 +51,7 @@ def test_every_option_is_in_the_readme(option: str) -> None:
 
 def test_every_option_in_the_readme_exists() -> None:
     """Options of other programs stand only behind a `--` of ours or are named here."""
-    theirs = {"--agent", "--cov", "--write", "--setup", "--steers"}
+    theirs = {"--agent", "--dist", "--write", "--setup", "--steers"}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT))
 
     assert named - theirs <= {*options(), "--help"}
