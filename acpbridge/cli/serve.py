@@ -8,12 +8,13 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from acpbridge.cli.options import ARGUMENTS, bridge_options
 from acpbridge.errors import AcpBridgeError, UsageFault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
     from acpbridge.config import Settings
 
@@ -28,8 +29,6 @@ STATE_DIR = click.option(
 CONFIG = click.option("--config", metavar="FILE", help="A TOML file.  [env: ACPBRIDGE_CONFIG]")
 
 
-_WEB = ("token_file", "allow_origin", "allow_host", "behind_tls_proxy")
-"""Options of `serve` that are about its WebSocket."""
 _TOKEN_FILE = click.option(
     "--token-file",
     metavar="FILE",
@@ -117,7 +116,7 @@ def serve(
         gc.freeze()
         gc.enable()
         if settings.ws is None:
-            _refuse_without("--ws", {**options, "allow_origin": origins, "allow_host": hosts}, _WEB)
+            _refuse_without("--ws", "token_file", "origins", "hosts", "behind_tls_proxy")
         sys.exit(serve_daemon(settings, agent, WebDoor(origins, hosts), ready))
     except AcpBridgeError as fault:
         ready.say_fault(fault)
@@ -154,10 +153,8 @@ def attach(
 
     is_web = options["ws"] is not None
     _check_spawn(agent, spawn=spawn, is_web=is_web)
-    if not spawn:
-        _refuse_without("--spawn", options, ("idle_exit_s",))
     if not is_web:
-        _refuse_without("--ws", options, ("token_file",))
+        _refuse_without("--ws", "token_file")
     elif options["unix"] is not None:
         hint = "--unix and --ws are two ways to one daemon: say only one of them"
         raise UsageFault("two_ways", hint)
@@ -177,17 +174,19 @@ def attach(
     sys.exit(attach_unix(socket_path(settings), observes=observe, ensure=ensure))
 
 
-def _refuse_without(needed: str, options: Mapping[str, Any], names: Iterable[str]) -> None:
+def _refuse_without(needed: str, *names: str) -> None:
     """An option that nothing would come of is a mistake to be told, not one to be forgiven.
 
     A file or the environment may say them to every command, so only the command line is asked.
     """
-    for name in names:
-        if options[name] not in (None, ()):
-            option = f"--{name.removesuffix('_s').replace('_', '-')}"
-            raise UsageFault(
-                "option_without_use", f"{option} means something only with {needed}: add or drop it"
-            )
+    context = click.get_current_context()
+    for option in context.command.params:
+        if (
+            option.name in names
+            and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+        ):
+            hint = f"{option.opts[0]} means something only with {needed}: add or drop it"
+            raise UsageFault("option_without_use", hint)
 
 
 def _check_spawn(agent: tuple[str, ...], *, spawn: bool, is_web: bool) -> None:
@@ -197,7 +196,9 @@ def _check_spawn(agent: tuple[str, ...], *, spawn: bool, is_web: bool) -> None:
     if agent and not spawn:
         hint = f"attach alone starts no agent: leave {agent[0]} away, or say --spawn, {example}"
         raise UsageFault("agent_needs_spawn", hint)
-    if spawn and is_web:
+    if not spawn:
+        _refuse_without("--spawn", "idle_exit_s")
+    elif is_web:
         hint = "--spawn starts a daemon without a WebSocket: say only one of --spawn and --ws"
         raise UsageFault("spawn_not_by_ws", hint)
 

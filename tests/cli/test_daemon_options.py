@@ -36,7 +36,7 @@ WITH_SPAWN = NO_USE.format("--spawn")
     ],
 )
 def test_it_is_refused_and_says_why(words: str, said: str) -> None:
-    """Each was ignored once (`--idle-exit` and later ones), as if it had been heard."""
+    """What only stands beside something else was ignored once, as if it had been heard."""
     done = CliRunner().invoke(main, words.split())
 
     assert 2 == done.exit_code
