@@ -14,28 +14,10 @@ import tempfile
 from hypothesis import HealthCheck, settings
 
 # A loaded machine is slow and no bug: no example has a deadline, and generation may take its time.
-settings.register_profile(
-    "ci",
-    max_examples=300,
-    derandomize=True,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "glance",
-    max_examples=25,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "deep",
-    max_examples=5_000,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+_BASE = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", _BASE, max_examples=300, derandomize=True)
+settings.register_profile("glance", _BASE, max_examples=25, derandomize=True)
+settings.register_profile("deep", _BASE, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Bridges that tests start keep their journal here, never where the user's own one is.
