@@ -248,26 +248,18 @@ async def joined(port: int) -> AsyncIterator[trio.SocketStream]:
     It answers pings until then: an agent may take longer to start than a test's client is given.
     """
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+
+        async def pong(piece: bytes | bytearray) -> None:
+            for _ in range(piece.count(PINGED)):
+                await stream.send_all(masked_frame(PONG, PINGED[2:]))
+
         await stream.send_all(knock(port))
         await read_until(stream, b"\r\n\r\n")
         await stream.send_all(asking(1, "initialize", protocolVersion=1, clientCapabilities={}))
-        await ponging_until(stream, b'"id":1,')
+        await read_until(stream, b'"id":1,', pong)
         await stream.send_all(asking(2, "session/new", cwd="/", mcpServers=[]))
-        await ponging_until(stream, b'"id":2,')
+        await read_until(stream, b'"id":2,', pong)
         yield stream
-
-
-async def ponging_until(stream: trio.SocketStream, end: bytes) -> None:
-    found, answered = b"", 0
-    with trio.fail_after(10):
-        while end not in found:
-            piece = await stream.receive_some(65536)
-            assert piece, found
-            found += piece
-            pings = found.count(PINGED)
-            for _ in range(pings - answered):
-                await stream.send_all(masked_frame(PONG, PINGED[2:]))
-            answered = pings
 
 
 def prompting(text: str) -> bytes:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import trio
 
 from acpbridge.shell.door import Bind, DoorRules, own_hosts
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 TOKEN = b"a-token-of-enough-length"
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
@@ -66,12 +70,18 @@ async def read_to_end(stream: trio.abc.ReceiveStream) -> bytes:
     return found
 
 
-async def read_until(stream: trio.abc.ReceiveStream, end: bytes) -> bytes:
-    """All that comes until the end was seen; bounded."""
+async def read_until(
+    stream: trio.abc.ReceiveStream,
+    end: bytes,
+    heard: Callable[[bytes | bytearray], Awaitable[None]] | None = None,
+) -> bytes:
+    """All that comes until the end was seen; bounded. `heard` is told of each piece."""
     found = b""
     with trio.fail_after(10):
         while end not in found:
             piece = await stream.receive_some(65536)
             assert piece, found
             found += piece
+            if heard is not None:
+                await heard(piece)
     return found
