@@ -24,5 +24,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 _STATE_DIR = tempfile.TemporaryDirectory(prefix="acpbridge-state-")
 os.environ.setdefault("ACPBRIDGE_STATE_DIR", _STATE_DIR.name)
 
+
+def pytest_unconfigure() -> None:
+    """A worker of pytest-xdist ends without the interpreter's own clean-up."""
+    _STATE_DIR.cleanup()
+
+
 # A suite that nohup started would ignore it, with every process that it starts.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

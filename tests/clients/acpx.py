@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
+import shutil
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -43,13 +45,17 @@ class Acpx:
         said = await self.run("sessions", "new", *words)
         return str(said[-1]["acpxSessionId"])
 
-    def kill_owner(self) -> None:
+    def end_owner(self) -> None:
         """The owner of the queue has left our process tree; it is known by its home."""
-        mark = f"HOME={self.home.environment()['HOME']}".encode()
+        home = self.home.environment()["HOME"]
+        mark = f"HOME={home}".encode()
         for entry in PROC.iterdir():
             if entry.name.isdigit() and mark in _environment(entry):
                 with suppress(ProcessLookupError):
                     os.kill(int(entry.name), signal.SIGKILL)
+        # Its socket is there wherever TMPDIR points, and nobody else removes it.
+        name = hashlib.sha256(home.encode()).hexdigest()[:10]
+        shutil.rmtree(f"/tmp/acpx-{name}", ignore_errors=True)  # noqa: S108 - made by acpx
 
 
 def _environment(entry: Path) -> list[bytes]:

@@ -30,7 +30,7 @@ def open_acpx(tmp_path: Path, npm: str) -> Iterator[OpenAcpx]:
 
     yield opened
     for one in people:
-        one.kill_owner()
+        one.end_owner()
 
 
 async def converse(acpx: Acpx, agent_home: Home) -> str:
