@@ -158,6 +158,15 @@ def test_ci_ends_with_the_test_command_of_the_readme() -> None:
     assert last in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
 
 
+def test_ci_overlooks_no_failure() -> None:
+    """`set -e` does not end a script where a command fails that `&&` follows: brackets do."""
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+    joined = [line for line in lines[:-1] if re.match(r"[^#\s].* (?:&&|\|\|) ", line)]
+    assert len(joined) >= 2
+    assert [] == [line for line in joined if not re.fullmatch(r"\(.*\)", line)]
+
+
 def test_the_scripts_can_be_run() -> None:
     scripts = [path for path in TREE if path.parts[0] == ".ci"]
 
