@@ -20,15 +20,13 @@ settings.register_profile("glance", _BASE, max_examples=25, derandomize=True)
 settings.register_profile("deep", _BASE, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Bridges that tests start keep their journal here, never where the user's own one is.
-_STATE_DIR = tempfile.TemporaryDirectory(prefix="acpbridge-state-")
-os.environ.setdefault("ACPBRIDGE_STATE_DIR", _STATE_DIR.name)
-
-
-def pytest_unconfigure() -> None:
-    """A worker of pytest-xdist ends without the interpreter's own clean-up."""
-    _STATE_DIR.cleanup()
-
+# Bridges that tests start keep their journal here, never where the user's own one is. Each worker
+# of pytest-xdist has one in the first process's: a bridge takes over what it finds left behind.
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+_STATE_DIR = tempfile.TemporaryDirectory(
+    prefix="acpbridge-state-", dir=os.environ["ACPBRIDGE_STATE_DIR"] if _IS_WORKER else None
+)
+os.environ["ACPBRIDGE_STATE_DIR"] = _STATE_DIR.name
 
 # A suite that nohup started would ignore it, with every process that it starts.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
