@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,11 +11,20 @@ from click.testing import CliRunner
 from acpbridge.cli.main import main
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NO_USE = " means something only with {}: add or drop it (option_without_use)"
 WITH_WS = NO_USE.format("--ws")
 WITH_SPAWN = NO_USE.format("--spawn")
+
+
+@pytest.fixture(autouse=True)
+def collected_again() -> Iterator[None]:
+    """`serve` spares its own process the collector; ours would miss what other tests left open."""
+    yield
+    gc.unfreeze()
+    gc.enable()
 
 
 @pytest.mark.parametrize(
