@@ -38,15 +38,15 @@ class Speaker:
         with trio.fail_after(BOUND_S):
             await self._stdin.send_all(json.dumps(body).encode() + b"\n")
 
-    async def until(self, is_wanted: Callable[[Saw], bool], after: int = 0) -> Saw:
-        """The first that is wanted of what it says, from `said[after]` on."""
-        is_there = True
+    async def until(self, is_wanted: Callable[[Saw], bool]) -> Saw:
+        """The first that is wanted of all that it says."""
+        looked, is_there = 0, True
         with trio.move_on_after(BOUND_S):
             while is_there:
-                for saw in self.said[after:]:
+                for saw in self.said[looked:]:
                     if is_wanted(saw):
                         return saw
-                after = len(self.said)
+                looked = len(self.said)
                 is_there = await self._read()
         raise AssertionError(
             f"{'it did not come' if is_there else 'the process ended'}; it had said "

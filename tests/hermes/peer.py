@@ -188,15 +188,17 @@ class Peer:
         predicate: Callable[[Seen], bool],
         within_s: float = WAIT_S,
         what: str = "a frame",
-        after: int = 0,
+        after: Seen | None = None,
     ) -> Seen:
-        """The first frame from the agent, from ``frames[after]`` on, that satisfies it.
+        """The first frame from the agent, behind ``after`` if given, that satisfies it.
+
+        A frame and not a count of them: what one read brought together is not overlooked.
 
         Raises:
             TimeoutError: it did not come within ``within_s``.
             AgentGone: the process ended and it had not come.
         """
-        looked = after
+        looked = 0 if after is None else self.frames.index(after) + 1
         with trio.move_on_after(within_s):
             while True:
                 news, has_ended = self._news, self._ended.is_set()

@@ -168,8 +168,7 @@ async def test_background_turn_takes_a_redirect_and_ends_with_usage(open_scripte
     sent = await peer.prompt(session, script("two", ["say", " reaction"]))
     answer = await peer.answer(sent)
     await release(peer, "g")
-    after = len(peer.frames)
-    await peer.wait_for(is_usage, after=after)
+    await peer.wait_for(is_usage, after=await peer.wait_text(" reaction"))
 
     assert answer.body["result"] == FAKE
     assert peer.story(session) == [

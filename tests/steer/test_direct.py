@@ -133,8 +133,7 @@ async def test_an_idle_steer_without_the_opt_in_runs_a_turn_that_nobody_owns(
 
     assert await peer.result(steer) == {"outcome": "startedNewTurn"}
 
-    await peer.wait_text("B1")
-    shown = len(peer.frames)
+    shown = await peer.wait_text("B1")
     await peer.wait_for(lambda seen: ends_detached_turn(name, seen), after=shown, what="its end")
     after = script("one", ["say", "A"])
     await peer.answer(await peer.prompt(session, after))
