@@ -17,6 +17,7 @@ from acpbridge.core.events import AgentExited, AgentLeft, AgentStarted, Event
 from acpbridge.shell.agent import AgentProcess
 from acpbridge.shell.notes import Notes, Sink
 from acpbridge.shell.outbox import Outbox
+from tests.lateness import LATE_S
 from tests.shell.processes import gone, is_alive
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ async def test_the_end_escalates(script: str, least_s: float, world: World) -> N
             await agent.ended.wait()
     took_s = trio.current_time() - begin_s
 
-    assert least_s <= took_s < least_s + 1
+    assert least_s <= took_s < least_s + LATE_S
 
 
 async def test_now_skips_the_waits(world: World) -> None:
@@ -190,13 +191,14 @@ async def test_descendants_are_gone_afterwards(end: str, world: World) -> None:
 async def test_a_held_stdout_delays_the_end_by_the_tail_only(world: World) -> None:
     """A grandchild that keeps the pipe open may still speak, for pipe_tail_s and no longer."""
     script = "trap '' TERM; (sleep 0.05; echo tail; exec sleep 1000) & echo lead; exit 0"
+    limits = evolve(LIMITS, pipe_tail_s=1.0)
     begin_s = trio.current_time()
     with trio.fail_after(BOUND_S):
-        await world.new_agent(*shell(script)).live()
+        await world.new_agent(*shell(script), limits=limits).live()
     took_s = trio.current_time() - begin_s
 
     assert [b"lead", b"tail", AgentExited(1, "exit status 0")] == world.log[1:]
-    assert 0.2 <= took_s < 1.2
+    assert 1.0 <= took_s < 1.0 + LATE_S
 
 
 async def test_orphans_hear_of_it_before_they_are_killed(world: World, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from acpbridge.shell import replay as module
 from acpbridge.shell.notes import Sink
 from acpbridge.shell.replay import Replay
 from acpbridge.store.playback import Player
+from tests.lateness import LATE_S
 from tests.shell.clock import passes
 from tests.shell.streams import RecordingStream
 from tests.store.taped import Row, chunk, done, line, prompt, recording
@@ -84,11 +85,11 @@ async def test_lines_come_when_they_are_due(tmp_path: Path, autojump_clock: Mock
 
 async def test_the_end_of_stdin_is_the_end(tmp_path: Path) -> None:
     """What was asked for is said without a wait, then the process goes."""
-    async with played(tmp_path, TURN) as ours:
+    slow: list[Row] = [*TURN[:2], (600.0, "agent", done(1))]
+    async with played(tmp_path, slow) as ours:
         await ours.to_us.send_all(line(prompt(1, "a")))
         await ours.to_us.aclose()
-        # The tape's own turn takes 2 s.
-        with trio.fail_after(1.5):
+        with trio.fail_after(LATE_S):
             await ours.has_ended.wait()
 
         assert ours.came() == [line(chunk("x")), line(done(1))]
@@ -101,7 +102,7 @@ async def test_a_client_that_stops_reading_ends_it(
     async with played(tmp_path, TURN) as ours:
         ours.stdout.is_broken = True
         await ours.to_us.send_all(line(prompt(1, "a")) + b"\n")
-        with trio.fail_after(5):
+        with trio.fail_after(LATE_S):
             await ours.has_ended.wait()
 
 
@@ -110,7 +111,7 @@ async def test_a_signal_ends_it(number: signal.Signals, tmp_path: Path) -> None:
     async with played(tmp_path, TURN) as ours:
         await trio.testing.wait_all_tasks_blocked()
         os.kill(os.getpid(), number)
-        with trio.fail_after(5):
+        with trio.fail_after(LATE_S):
             await ours.has_ended.wait()
 
 
