@@ -17,7 +17,6 @@ import pytest
 
 from acpbridge.shell.demo import DIRECT_S, TOTAL_S
 from tests.hermes.processes import arguments
-from tests.lateness import LATE_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +27,9 @@ DEMO = (sys.executable, "-m", "acpbridge", "demo")
 SECOND = str(Path(__file__).parent / "agents" / "second.py")
 BUSY = ("--", sys.executable, SECOND, "busy")
 """An agent that is shown in 3 s."""
-BOUND_S = TOTAL_S + 2 * LATE_S
+BOUND_S = TOTAL_S + 10.0
+START_S = 5.0
+"""The demo counts its 20 s itself; an interpreter's start and end on a busy machine come on top."""
 
 GOLDEN = """\
 Two prompts to a scripted Hermes (no model, no key, fixed answers), the second
@@ -79,7 +80,7 @@ def test_a_newcomer_sees_the_problem_and_the_cure_in_20_seconds() -> None:
     begin_s = time.monotonic()
     done = demo()
 
-    assert time.monotonic() - begin_s < TOTAL_S + LATE_S
+    assert time.monotonic() - begin_s < TOTAL_S + START_S
     assert masked(GOLDEN) == masked(done.stdout)
     assert (0, "") == (done.returncode, done.stderr)
 
@@ -175,7 +176,7 @@ def test_what_another_agent_turned_out_to_be(mode: str, code: int, part: str) ->
     begin_s = time.monotonic()
     done = demo("--", sys.executable, SECOND, mode)
 
-    assert time.monotonic() - begin_s < TOTAL_S + LATE_S
+    assert time.monotonic() - begin_s < TOTAL_S + START_S
     assert part in " ".join(done.stdout.split())
     assert (code, "") == (done.returncode, done.stderr)
 
@@ -193,7 +194,7 @@ def test_it_ends_in_20_seconds_whatever_the_agent_does() -> None:
     begin_s = time.monotonic()
     done = demo("--", sys.executable, SECOND, "once")
 
-    assert DIRECT_S < time.monotonic() - begin_s < TOTAL_S + LATE_S
+    assert DIRECT_S < time.monotonic() - begin_s < TOTAL_S + START_S
     words = " ".join(done.stdout.split())
     assert "the second prompt was never answered; with it, no better: it took too long" in words
     assert done.returncode == 1

@@ -15,7 +15,6 @@ import pytest
 import trio
 
 from tests.e2e.bridge import BOUND_S, SCRIPTED, bridge
-from tests.lateness import LATE_S
 from tests.shell.processes import gone, is_alive
 
 pytestmark = pytest.mark.process
@@ -51,8 +50,8 @@ async def test_w1_no_process_of_the_group_outlives_the_bridge(end: str) -> None:
             ours.process.send_signal(getattr(signal, end.upper()))
 
         assert await ours.code() == 0
-        assert trio.current_time() - begin_s < 0.6 + LATE_S
-        with trio.fail_after(LATE_S):
+        assert trio.current_time() - begin_s < 2
+        with trio.fail_after(1):
             for pid in pids:
                 await gone(pid)
 
@@ -71,20 +70,20 @@ async def test_w2_a_mib_on_stderr_blocks_nobody(reads_stderr: bool) -> None:
             assert ours.stderr.count(b"e" * MIB + b"\n") == 1
 
 
-async def test_w4_the_end_of_stdin_ends_everything_at_once() -> None:
+async def test_w4_the_end_of_stdin_ends_everything_within_a_second() -> None:
     async with bridge(*SCRIPTED, environ={"ACPBRIDGE_AGENT_EOF_S": "60"}) as ours:
         pids = (await ours.begin())["_meta"]["pids"]
         begin_s = trio.current_time()
         await ours.close_stdin()
 
         assert await ours.code() == 0
-        assert trio.current_time() - begin_s < LATE_S
+        assert trio.current_time() - begin_s < 1
         assert not is_alive(pids[0])
 
 
 @pytest.mark.parametrize("end", ["eof", "sigterm"])
 async def test_a_stubborn_agent_ends_within_the_bounds(end: str) -> None:
-    """EOF and SIGTERM ignored, a turn running: both waits, and no more."""
+    """EOF and SIGTERM ignored, a turn running: both waits, and not a second more."""
     async with bridge(*SCRIPTED, "--ignore-eof", "--ignore-term", environ=SHORT) as ours:
         pids = (await ours.begin())["_meta"]["pids"]
         await ours.prompt("hang")
@@ -96,7 +95,7 @@ async def test_a_stubborn_agent_ends_within_the_bounds(end: str) -> None:
             ours.process.terminate()
 
         assert await ours.code() == 0
-        assert 0.6 <= trio.current_time() - begin_s < 0.6 + LATE_S
+        assert 0.6 <= trio.current_time() - begin_s < 1.6
         assert not is_alive(pids[0])
 
 
@@ -106,7 +105,7 @@ async def test_a_probe_leaves_nothing_behind() -> None:
         pids = (await ours.begin())["_meta"]["pids"]
         ours.process.kill()
         await ours.code()
-        with trio.fail_after(LATE_S):
+        with trio.fail_after(5):
             await gone(pids[0])
 
 

@@ -12,7 +12,6 @@ import pytest
 from acpbridge.store.tape_reader import read_tape
 from tests.e2e.bridge import SCRIPTED, bridge
 from tests.e2e.tape_client import ACPBRIDGE, BOUND_S, play, started
-from tests.lateness import LATE_S
 from tests.store.taped import (
     FIXTURES,
     HEADER,
@@ -76,16 +75,16 @@ async def test_the_same_through_the_bridge(tape: Path) -> None:
     assert "0 were not, and 0 of the tape's did not come" in agent.stderr
 
 
-async def test_multiples_of_the_recorded_speed() -> None:
-    """The 15 chunks of the first turn, 0.15 s apart. It never says a line too early."""
+async def test_recorded_speed_and_a_multiple_of_it() -> None:
+    """The 15 chunks of the first turn, 0.15 s apart."""
     tape = HERMES / "mid-turn-prompt.jsonl"
     entries = [entry for entry in read_tape(tape).entries if entry.side == "agent"]
     recorded_s = entries[-1].t_s - entries[4].t_s
-    for speed in (0.5, 4.0):
+    for speed in (1.0, 4.0):
         agent, _ = await play((*REPLAY, "--speed", str(speed), str(tape)), tape)
         took_s = agent.at_s[-1] - agent.at_s[4]
 
-        assert recorded_s / speed * 0.9 < took_s < recorded_s / speed + LATE_S
+        assert recorded_s / speed * 0.9 < took_s < recorded_s / speed + 2.0
 
 
 async def test_a_swallowed_prompt_is_cured_by_the_bridge() -> None:

@@ -15,7 +15,6 @@ from acpbridge.shell import replay as module
 from acpbridge.shell.notes import Sink
 from acpbridge.shell.replay import Replay
 from acpbridge.store.playback import Player
-from tests.lateness import LATE_S
 from tests.shell.clock import passes
 from tests.shell.streams import RecordingStream
 from tests.store.taped import Row, chunk, done, line, prompt, recording
@@ -89,7 +88,7 @@ async def test_the_end_of_stdin_is_the_end(tmp_path: Path) -> None:
     async with played(tmp_path, slow) as ours:
         await ours.to_us.send_all(line(prompt(1, "a")))
         await ours.to_us.aclose()
-        with trio.fail_after(LATE_S):
+        with trio.fail_after(1.5):
             await ours.has_ended.wait()
 
         assert ours.came() == [line(chunk("x")), line(done(1))]
@@ -102,7 +101,7 @@ async def test_a_client_that_stops_reading_ends_it(
     async with played(tmp_path, TURN) as ours:
         ours.stdout.is_broken = True
         await ours.to_us.send_all(line(prompt(1, "a")) + b"\n")
-        with trio.fail_after(LATE_S):
+        with trio.fail_after(5):
             await ours.has_ended.wait()
 
 
@@ -111,7 +110,7 @@ async def test_a_signal_ends_it(number: signal.Signals, tmp_path: Path) -> None:
     async with played(tmp_path, TURN) as ours:
         await trio.testing.wait_all_tasks_blocked()
         os.kill(os.getpid(), number)
-        with trio.fail_after(LATE_S):
+        with trio.fail_after(5):
             await ours.has_ended.wait()
 
 
