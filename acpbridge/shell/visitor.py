@@ -34,6 +34,7 @@ class Visitor:
             high_bytes=limits.client_bytes_max // 2, piece_bytes_max=limits.write_bytes_max
         )
         self._bytes_max = limits.client_bytes_max
+        self._put_bytes = 0
         self._spare_bytes = 0
         """The most that was put at once, a long line or the replay that a client has asked for, if
         it is over half the limit: that alone detaches nobody."""
@@ -41,16 +42,24 @@ class Visitor:
         self.is_slow = False
         """It was over its limit; what waits for it is not written any more."""
         self.waited_s = 0.0
-        """For how long the agent was held up for it, since it last had nothing to read."""
+        """For how long the agent was held up for it, since it last had caught up (`Pace`)."""
+        self.waited_from_bytes = 0
+        """Its `read_bytes` when the first of these waits began."""
         self.left_reason = ""
         self.has_left = trio.Event()
         """`ClientLeft` was fed."""
+
+    @property
+    def read_bytes(self) -> int:
+        """What of its lines its connection has taken so far."""
+        return self._put_bytes - self.outbox.waiting_bytes
 
     def put_all(self, lines: Sequence[bytes]) -> None:
         """Queue lines; never waits."""
         before_bytes = self.outbox.waiting_bytes
         self.outbox.put_all(lines)
         put_bytes = self.outbox.waiting_bytes - before_bytes
+        self._put_bytes += put_bytes
         if put_bytes > self._bytes_max // 2:
             self._spare_bytes = max(self._spare_bytes, put_bytes)
 

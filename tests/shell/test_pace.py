@@ -105,3 +105,31 @@ async def test_one_that_reads_in_time_costs_what_it_needs(
 
     assert await daemon.waited_s() == pytest.approx(WAIT_S / 4)
     assert daemon.detached == []
+
+
+@pytest.mark.parametrize(("late_s", "stays"), [(0.9 * WAIT_S, True), (1.1 * WAIT_S, False)])
+async def test_one_that_reads_steadily_has_not_stalled_although_it_never_catches_up(
+    late_s: float, stays: bool, daemon: Daemon, autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    """Else a history could be loaded only as far as an agent writes it in a second."""
+    near, far = lockstep_stream_one_way_pair()
+    visitor = daemon.visitors[1]
+    nursery.start_soon(visitor.outbox.run, near)
+
+    async def read_slowly() -> None:
+        while True:
+            with trio.move_on_after(late_s):
+                await trio.sleep_forever()
+            for _ in range(2):
+                await far.receive_some(HIGH_BYTES // 2)
+
+    nursery.start_soon(read_slowly)
+    sent = 0
+    while sent < 20 and not daemon.detached:
+        await daemon.waited_s()
+        daemon.send(1, HIGH_BYTES // 2)
+        assert visitor.outbox.waiting_bytes, "it never catches up"
+        sent += 1
+    nursery.cancel_scope.cancel()
+
+    assert stays is (daemon.detached == [])
