@@ -74,7 +74,7 @@ class Limits:
     """Past this size of the journal the oldest prompts that ended are forgotten first."""
     client_wait_max_s: float = 1.0
     """A client of the daemon that is behind holds the agent up for this long in all, until it has
-    caught up or read half of `client_bytes_max`; then it is left behind."""
+    caught up; then it is left behind."""
     client_bytes_max: int = 8 * MIB
     """A client of the daemon for which more than this waits is detached: it reads too slowly."""
     connections_max: int = 128

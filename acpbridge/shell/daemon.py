@@ -1,8 +1,8 @@
 """The daemon: one agent that stays, and clients that come and go.
 
 A connection becomes a client with its first line, and gets a number that no later one gets. What
-it means that a client has come or left is the core's business: here it is fed, once each. Nothing
-that one client does or leaves undone is waited for by the agent's reader or by another client.
+it means that a client has come or left is the core's business: here it is fed, once each. The
+agent's reader and the other clients wait for no client longer than `pace` says.
 """
 
 from __future__ import annotations

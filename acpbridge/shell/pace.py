@@ -2,10 +2,10 @@
 
 An agent that fills a pipe writes two hundred megabytes a second, and no client reads that fast: a
 large history could never be loaded if whoever falls behind were detached at once. So a client may
-hold the agent up, but for `client_wait_max_s` in all until it has caught up or read half of
-`client_bytes_max`: one that stalls costs the others that much, once, and several that stall
-together cost no more. One that reads steadily, but slower than the agent writes, never catches up;
-what it has read shows that it has not stalled.
+hold the agent up, but for `client_wait_max_s` in all until it has caught up: until it has read half
+of `client_bytes_max` and less than that waits. One that stalls costs the others that much, once,
+and several that stall together cost no more. One that reads steadily, but slower than the agent
+writes, may never have read all; what it has read shows that it does not stall.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Pace:
     Args:
         visitors: The clients that are there, by number.
         high_bytes: A client for which more than this waits is behind.
-        wait_max_s: One that is behind is waited for so long in all, until nothing waits for it or
-            it has read `high_bytes` since the first of these waits began.
+        wait_max_s: One that is behind is waited for so long in all, until it has read `high_bytes`
+            since these waits began, and less than that waits.
     """
 
     def __init__(
@@ -65,16 +65,29 @@ class Pace:
         begin_s = trio.current_time()
         if not visitor.waited_s:
             visitor.waited_from_bytes = visitor.read_bytes
-        with trio.move_on_after(self._wait_max_s - visitor.waited_s):
-            await visitor.outbox.room(limit_bytes)
-        visitor.waited_s += trio.current_time() - begin_s
+        try:
+            with trio.move_on_after(self._wait_max_s - visitor.waited_s):
+                await visitor.outbox.room(limit_bytes)
+        finally:
+            visitor.waited_s += trio.current_time() - begin_s
+            # Seen here, too: by the next look the agent may have put it behind again.
+            self._renew(visitor, limit_bytes)
 
     def _is_waited_for(self, visitor: Visitor, limit_bytes: int) -> bool:
-        waiting_bytes = visitor.outbox.waiting_bytes
         if visitor.has_left.is_set():
             return False
-        if visitor.waited_s and (
-            not waiting_bytes or visitor.read_bytes - visitor.waited_from_bytes >= self._high_bytes
+        self._renew(visitor, limit_bytes)
+        return visitor.outbox.waiting_bytes >= limit_bytes and visitor.waited_s < self._wait_max_s
+
+    def _renew(self, visitor: Visitor, limit_bytes: int) -> None:
+        """Who is not behind any more, and not only by a line, may be waited for anew.
+
+        Who reads the replays that it asks for stays behind, however much that is: the agent is not
+        held up again for one behind the other.
+        """
+        if (
+            visitor.waited_s
+            and visitor.outbox.waiting_bytes < limit_bytes
+            and visitor.read_bytes - visitor.waited_from_bytes >= limit_bytes
         ):
             visitor.waited_s = 0.0
-        return waiting_bytes >= limit_bytes and visitor.waited_s < self._wait_max_s

@@ -51,7 +51,7 @@ class Visitor:
 
     @property
     def read_bytes(self) -> int:
-        """What of its lines its connection has taken so far."""
+        """What of its lines its connection has taken so far; a long line counts once it is over."""
         return self._put_bytes - self.outbox.waiting_bytes
 
     def put_all(self, lines: Sequence[bytes]) -> None:

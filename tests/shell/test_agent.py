@@ -247,7 +247,8 @@ async def test_a_signal_is_named(number: int, name: str, world: World) -> None:
 
 
 async def test_a_death_that_was_asked_for_is_not_explained(world: World) -> None:
-    agent = world.new_agent(*shell("echo up; echo interrupted >&2; exec sleep 1000"))
+    limits = evolve(PATIENT, agent_eof_s=0.0)
+    agent = world.new_agent(*shell("echo up; echo interrupted >&2; exec sleep 1000"), limits=limits)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(agent.live)
         with trio.fail_after(BOUND_S):
@@ -366,7 +367,8 @@ async def test_what_it_wrote_before_it_died_is_fed_to_a_slow_client_too(world: W
 async def test_an_agent_that_closes_a_pipe_is_ended(which: str, world: World) -> None:
     """Deaf or mute it cannot serve, and without an end its prompts would wait for ever."""
     redirect = {"stdin": "<&-", "stdout": ">&-"}[which]
-    agent = world.new_agent(*shell(f"echo up; exec sleep 1000 {redirect}"))
+    limits = evolve(LIMITS, agent_term_s=PATIENT.agent_term_s)
+    agent = world.new_agent(*shell(f"echo up; exec sleep 1000 {redirect}"), limits=limits)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(agent.live)
         with trio.fail_after(BOUND_S):

@@ -12,6 +12,8 @@ from acpbridge.shell.visitor import Visitor
 
 HIGH_BYTES = 50
 WAIT_S = 1.0
+PIECE_BYTES = 10
+"""Of one write, if its lines are shorter."""
 
 
 class Daemon:
@@ -19,7 +21,7 @@ class Daemon:
 
     def __init__(self) -> None:
         self.detached: list[int] = []
-        limits = Limits(client_bytes_max=2 * HIGH_BYTES)
+        limits = Limits(client_bytes_max=2 * HIGH_BYTES, write_bytes_max=PIECE_BYTES)
         self.visitors = {
             number: Visitor(number, limits=limits, detach=self._detach) for number in (1, 2)
         }
@@ -107,29 +109,64 @@ async def test_one_that_reads_in_time_costs_what_it_needs(
     assert daemon.detached == []
 
 
-@pytest.mark.parametrize(("late_s", "stays"), [(0.9 * WAIT_S, True), (1.1 * WAIT_S, False)])
-async def test_one_that_reads_steadily_has_not_stalled_although_it_never_catches_up(
-    late_s: float, stays: bool, daemon: Daemon, autojump_clock: MockClock, nursery: trio.Nursery
-) -> None:
-    """Else a history could be loaded only as far as an agent writes it in a second."""
-    near, far = lockstep_stream_one_way_pair()
-    visitor = daemon.visitors[1]
-    nursery.start_soon(visitor.outbox.run, near)
+class SlowReader:
+    """Reads the first client's lines of ten bytes, one in so many seconds."""
 
-    async def read_slowly() -> None:
+    def __init__(self, daemon: Daemon, piece_s: float, nursery: trio.Nursery) -> None:
+        self.outbox = daemon.visitors[1].outbox
+        self._piece_s = piece_s
+        near, self._far = lockstep_stream_one_way_pair()
+        nursery.start_soon(self.outbox.run, near)
+        nursery.start_soon(self._read)
+
+    async def _read(self) -> None:
         while True:
-            with trio.move_on_after(late_s):
+            with trio.move_on_after(self._piece_s):
                 await trio.sleep_forever()
-            for _ in range(2):
-                await far.receive_some(HIGH_BYTES // 2)
+            await self._far.receive_some(PIECE_BYTES)
 
-    nursery.start_soon(read_slowly)
+
+@pytest.mark.parametrize(("piece_s", "sent_max"), [(0.18, 100), (0.22, 15)])
+async def test_one_that_reads_steadily_does_not_stall_although_it_has_never_read_all(
+    piece_s: float,
+    sent_max: int,
+    daemon: Daemon,
+    autojump_clock: MockClock,
+    nursery: trio.Nursery,
+) -> None:
+    """Else a history could be loaded only as far as an agent writes it in a second.
+
+    Five pieces are HIGH_BYTES: in 0.9 s or in 1.1 s. Who is too slow has read four of them when it
+    was waited for long enough, and is detached when more than ten wait.
+    """
+    reader = SlowReader(daemon, piece_s, nursery)
+    daemon.send(1, HIGH_BYTES)
+    await reader.outbox.drained()
     sent = 0
-    while sent < 20 and not daemon.detached:
-        await daemon.waited_s()
-        daemon.send(1, HIGH_BYTES // 2)
-        assert visitor.outbox.waiting_bytes, "it never catches up"
+    while sent < 100 and not daemon.detached:
+        daemon.send(1, PIECE_BYTES)
         sent += 1
+        await daemon.waited_s()
+        assert reader.outbox.waiting_bytes or sent < 5, "it never has read all"
     nursery.cancel_scope.cancel()
 
-    assert stays is (daemon.detached == [])
+    assert sent == sent_max
+    assert daemon.detached == ([] if sent_max == 100 else [1])
+
+
+async def test_who_reads_what_it_has_asked_for_stays_behind(
+    daemon: Daemon, autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    """One replay behind the other would hold the agent up for as long as they are asked for."""
+    reader = SlowReader(daemon, 0.15, nursery)
+    daemon.visitors[1].put_all([b"x" * (PIECE_BYTES - 1)] * 20)
+    daemon.visitors[1].flush()
+
+    assert await daemon.waited_s() == pytest.approx(WAIT_S)
+    assert reader.outbox.waiting_bytes > HIGH_BYTES
+    assert await daemon.waited_s() == 0
+    await reader.outbox.room(HIGH_BYTES)
+    assert daemon.pace.has_room(HIGH_BYTES)
+    daemon.send(1, PIECE_BYTES)
+    assert 0 < await daemon.waited_s() < WAIT_S
+    nursery.cancel_scope.cancel()
