@@ -198,4 +198,4 @@ class LogModel(RuleBasedStateMachine):
 
 
 TestLogModel = LogModel.TestCase
-TestLogModel.settings = settings(max_examples=150, stateful_step_count=20)
+TestLogModel.settings = settings(max_examples=settings().max_examples // 2, stateful_step_count=20)

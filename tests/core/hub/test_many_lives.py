@@ -193,6 +193,6 @@ class Lives(RuleBasedStateMachine):
 
 TestLives = Lives.TestCase
 TestLives.settings = settings(
-    max_examples=120, stateful_step_count=30, deadline=None,
+    max_examples=settings().max_examples * 2 // 5, stateful_step_count=30, deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
