@@ -67,6 +67,12 @@ class _Draft:
         self.shows += "".join(f"{word}{number}" for number in range(count))
         self.steps.append(["stream", count, delay_s, word])
 
+    def permission(self, title: str) -> None:
+        """The answer is a word of the agent's, too."""
+        word = self._word() + "."
+        self.shows += f"{word}allow_once"
+        self.steps.append(["permission", title, word])
+
     def rest(self, seconds_max: float) -> None:
         self.steps.append(["sleep", round(self.rng.uniform(0.0, seconds_max), 4)])
 
@@ -124,8 +130,7 @@ def _scripted(kind: str, rng: random.Random, serial: int) -> Plan:
             draft.say()
         case "permission":
             draft.say()
-            draft.steps.append(["permission", "remove it all"])
-            draft.shows += "allow_once"
+            draft.permission("remove it all")
             draft.say()
         case "limit":
             draft.say()

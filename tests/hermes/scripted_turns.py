@@ -10,7 +10,7 @@ Steps (those of `script.py`'s notation that make sense without a model):
     ["gate", name] ["file", path] ["sleep", s]          wait for `_test/release`, a file, a time
     ["silence"]                                         wait for ever
     ["tool", title, {"gate"|"file"|"sleep": value}]     a tool call that waits while it runs
-    ["permission", title]                               ask, wait; the answer is said in a word
+    ["permission", title, before = ""]                  ask, wait; the answer is said in a word
     ["ask", method, params]                             any request to the client; says the answer
     ["plan", text] ["emit", update] ["rotate"]          a plan, any update, a rotation notice
     ["stop", reason]                                    the stop reason of the answer
@@ -165,8 +165,8 @@ class Turn:
                 yield wait_of(step)
             case ["tool", title, how]:
                 yield from self._tool(title, how)
-            case ["permission", title]:
-                yield from self._permission(title)
+            case ["permission", title, *before]:
+                yield from self._permission(title, "".join(before))
             case ["ask", method, params]:
                 answer = yield from self._ask(method, params)
                 self._say(json.dumps(answer))
@@ -220,7 +220,7 @@ class Turn:
         closed = {**call, "content": [], "status": "completed"}
         self.out.update(self.session, {**closed, "sessionUpdate": "tool_call_update"})
 
-    def _permission(self, title: str) -> Iterator[Wait]:
+    def _permission(self, title: str, before: str) -> Iterator[Wait]:
         options = [
             {"kind": "allow_once", "name": "Allow once", "optionId": "allow_once"},
             {"kind": "reject_once", "name": "Deny", "optionId": "deny"},
@@ -234,7 +234,7 @@ class Turn:
         params = {"sessionId": self.session.id, "options": options, "toolCall": call}
         answer = yield from self._ask("session/request_permission", params)
         outcome = answer.get("result", {}).get("outcome", {})
-        self._say(outcome.get("optionId") or outcome.get("outcome") or "no outcome")
+        self._say(before + (outcome.get("optionId") or outcome.get("outcome") or "no outcome"))
 
     def _ask(self, method: str, params: Body) -> Generator[Wait, None, Body]:
         request = self.out.ask(method, params)
