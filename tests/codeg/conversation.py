@@ -162,10 +162,7 @@ class Talk:
             self._find(f"{self._name(turn)} ended {turn.outcome}, not {plan.outcome}")
         if turn.row == "in_progress":
             self._find(f"the row of {self._name(turn)} is stuck in progress")
-        # Hermes takes its own leak for a broken stream and asks the model to go on.
-        is_whole = plan.is_whole and not has_leaks
-        is_right = words == plan.shows if is_whole else words.startswith(plan.shows)
-        if not is_right:
+        if not plan.is_shown_by(words, has_leaks=has_leaks):
             self._find(f"{self._name(turn)} shows {words}, not {plan.shows}")
 
     def _belongs(self, seen: Seen, turn: Turn) -> bool:

@@ -20,6 +20,8 @@ DANGEROUS = {"command": "rm -rf ./build"}
 """What real Hermes asks a permission for."""
 DEATHS_MAX = 4
 HARMLESS = {"command": "true"}
+GO_ON = "echo:[System:Thepreviousresponsewascutoff"
+"""What the scripted model answers, without white space, when Hermes takes a stream for broken."""
 
 Make = Callable[[random.Random, int], "Plan"]
 
@@ -35,6 +37,17 @@ class Plan:
     outcome: str = "end_turn"
     is_whole: bool = True
     """False where the agent breaks off: then the turn shows at least the beginning."""
+
+    def is_shown_by(self, words: str, *, has_leaks: bool) -> bool:
+        """Whether this is what the turn has to show, without white space.
+
+        With ``has_leaks`` the agent has written words of a cancelled turn into this one. Hermes
+        may then take its own stream for broken, anywhere in it, and asks the model to go on.
+        """
+        if not has_leaks:
+            return words == self.shows if self.is_whole else words.startswith(self.shows)
+        head, asked, _ = words.partition(GO_ON)
+        return self.shows.startswith(head) if asked else words.startswith(self.shows)
 
 
 def owners(text: str) -> set[int]:

@@ -17,7 +17,7 @@ import trio
 
 from tests.codeg.client import Codeg, Died
 from tests.codeg.conversation import Habits, Talk
-from tests.codeg.plans import bare_words, chats, scripted
+from tests.codeg.plans import GO_ON, Plan, bare_words, chats, scripted
 from tests.codeg.runs import through_bridge
 from tests.hermes.home import Home
 from tests.hermes.script import script
@@ -157,3 +157,29 @@ def test_plans_carry_their_serial_in_every_word() -> None:
         # A word without one could not be told from a late word of the turn before.
         assert re.fullmatch(rf"(#{plan.serial}-\d+(\.\w+)?)*", plan.shows)
     assert bare_words(" a\n b ") == "ab"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_whole", "has_leaks", "is_right"),
+    [
+        ("#1-0#1-1", True, False, True),
+        ("#1-0", True, False, False),
+        ("#1-0#1-1#1-1", True, False, False),
+        ("#1-0#1-1error", False, False, True),
+        ("#1-0#1-1error", True, False, False),
+        (f"#1-0{GO_ON}", True, False, False),
+        ("#1-0#1-1", True, True, True),
+        ("#1-0", True, True, False),
+        (f"#1-0#1-1{GO_ON}", True, True, True),
+        (f"#1-0{GO_ON}", True, True, True),
+        (f"#1-1{GO_ON}", True, True, False),
+        (f"#1-0#1-1#1-1{GO_ON}", True, True, False),
+    ],
+)
+def test_what_a_turn_has_to_show(
+    words: str, is_whole: bool, has_leaks: bool, is_right: bool
+) -> None:
+    """Hermes breaks its own stream where it leaks, and not only at its end."""
+    plan = Plan(1, "chat", "", "#1-0#1-1", is_whole=is_whole)
+
+    assert plan.is_shown_by(words, has_leaks=has_leaks) is is_right
