@@ -23,6 +23,7 @@ IN_FLIGHT_S = 0.25
 bridge could know of it; a client cannot tell them from the next turn's, and neither can we."""
 FINDINGS_MAX = 10
 LEAKS = "updates of cancelled turns, sent by the agent after its own `cancelled`"
+TOLD = "prompts cancelled just before the row was closed, and told of"
 TAPE_LINES = 40
 TAPE_CHARS = 300
 
@@ -146,10 +147,16 @@ class Talk:
         leaks = self.counts[LEAKS]
         shown = [seen for seen in turn.shown if self._belongs(seen, turn)]
         has_leaks = self.counts[LEAKS] > leaks
-        foreign = {owner for seen in shown for owner in owners(seen.text)} - {turn.serial}
+        said = [seen for seen in shown if not seen.is_notice]
+        foreign = {owner for seen in said for owner in owners(seen.text)} - {turn.serial}
         if foreign:
             self._find(f"{self._name(turn)} shows words of {sorted(foreign)}")
-        words = bare_words("".join(s.text for s in shown if s.kind in OUTPUT and not s.is_notice))
+        # The bridge tells of prompts that were cancelled just before their row was closed (R20).
+        quoted = {owner for seen in shown if seen.is_notice for owner in owners(seen.text)}
+        self.counts[TOLD] += len(quoted)
+        if not all(self.codeg.turns[owner].was_cancelled for owner in quoted):
+            self._find(f"{self._name(turn)} tells of {sorted(quoted)}, not all cancelled")
+        words = bare_words("".join(seen.text for seen in said if seen.kind in OUTPUT))
         if turn.was_cancelled:
             if not plan.shows.startswith(words) and plan.is_whole:
                 self._find(f"{self._name(turn)}, cancelled, shows {words}, not {plan.shows}")
@@ -167,6 +174,8 @@ class Talk:
 
     def _belongs(self, seen: Seen, turn: Turn) -> bool:
         """Whether an update may be judged by the turn that shows it."""
+        if seen.is_notice:
+            return True
         for owner in owners(seen.text) - {turn.serial}:
             other = self.codeg.turns[owner] if owner < turn.serial else None
             if other and other.was_cancelled and seen.at_s - other.ended_s <= IN_FLIGHT_S:

@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.codeg.conversation import TOLD, Habits, Talk
+from tests.codeg.plans import chats
 from tests.codeg.runs import SCRIPTED, connect, converse
 from tests.hermes.conftest import real_hermes
 from tests.hermes.script import script
 
 SCRIPTED_TURNS = 80
 HERMES_TURNS = 40
+REOPENED_TURNS = 24
 SEED = 590
 WAIT_S = 60.0
 
@@ -37,6 +40,19 @@ async def test_a_long_conversation_with_a_scripted_agent(tmp_path: Path, mode: s
     assert run.counts["turns"] == SCRIPTED_TURNS
     assert run.counts["sent with a cancelled one unanswered"] > 0, "else nothing was tried"
     assert run.counts["outcome end_turn"] > SCRIPTED_TURNS / 3
+
+
+@pytest.mark.process
+async def test_a_row_that_is_closed_again_and_again(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """What was cancelled in the second before is told of when the row is opened anew (R20)."""
+    rng = random.Random(SEED)
+    codeg = await connect(nursery, tmp_path, "queued", rng)
+    talk = Talk(codeg, rng, chats, Habits(cancels=0.7, reopens=0.25))
+    await talk.hold(REOPENED_TURNS)
+
+    assert not talk.findings, talk.text()
+    assert talk.counts["reopened rows"] > 1
+    assert talk.counts[TOLD] > 0
 
 
 @pytest.mark.hermes

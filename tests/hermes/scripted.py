@@ -203,7 +203,7 @@ class Agent:
         """Run until stdin has ended and, for Hermes' kind, no turn runs any more."""
         while True:
             self._play()
-            self._flush()
+            self.flush()
             if self.is_ending and not (self.turns and self._lingers()):
                 return 0
             inputs = [] if self.is_ending else [0]
@@ -237,7 +237,8 @@ class Agent:
         else:
             self._requests.handle(body)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what was said."""
         if self.is_ending and not self.is_bare:
             self._out.clear()  # Nothing is written after the end of stdin.
         data, self._out = memoryview(bytes(self._out)), bytearray()

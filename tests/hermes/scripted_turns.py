@@ -15,7 +15,7 @@ Steps (those of `script.py`'s notation that make sense without a model):
     ["plan", text] ["emit", update] ["rotate"]          a plan, any update, a rotation notice
     ["stop", reason]                                    the stop reason of the answer
     ["fail", code, message, details]                    answer with an error, now
-    ["die", code]                                       leave the process, unflushed output lost
+    ["die", code]                                       leave the process; what was said is out
     ["stderr", n] ["noise", text] ["spawn", seconds]    n bytes on stderr; a line on stdout that
                                                         is no JSON; a grandchild that sleeps
     ["argv"] ["environ", name]                          says the arguments, one variable
@@ -53,6 +53,7 @@ class Out(Protocol):
     def update(self, session: Session, update: Body) -> None: ...
     def send(self, body: Body) -> None: ...
     def write(self, line: bytes) -> None: ...
+    def flush(self) -> None: ...
     def ask(self, method: str, params: Body) -> int: ...
     def answer_to(self, request: int) -> Body: ...
     def remember(self, session: Session, role: str, text: str) -> None: ...
@@ -188,6 +189,7 @@ class Turn:
             case ["fail", code, message, details]:
                 raise Failed({"code": code, "message": message, "data": {"details": details}})
             case ["die", code]:
+                self.out.flush()
                 os._exit(code)
             case ["stderr", count]:
                 sys.stderr.write("e" * count + "\n")
