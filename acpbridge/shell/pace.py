@@ -82,8 +82,7 @@ class Pace:
     def _renew(self, visitor: Visitor, limit_bytes: int) -> None:
         """Who is not behind any more, and not only by a line, may be waited for anew.
 
-        Who reads the replays that it asks for stays behind, however much that is: the agent is not
-        held up again for one behind the other.
+        Reading alone is not enough: from a large replay much is read long before the end.
         """
         if (
             visitor.waited_s

@@ -2,7 +2,8 @@
 
 Everything is drawn from one seed. What holds for every prompt that was not cancelled: its turn
 ends, by the outcome that its plan has, shows its own words, all of them once and in order, and
-no word of any other prompt; its row leaves "in progress"; the connection lives.
+no word of any other prompt; its row leaves "in progress"; the connection lives. What the bridge
+says in its own name is judged by itself.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from math import inf
 
+import trio
 from attrs import define, field, frozen
 
 from tests.codeg.client import Codeg, Died
-from tests.codeg.plans import Make, Plan, bare_words, owners, stderr_tail
+from tests.codeg.plans import Make, Plan, bare_words, owners, quoted, stderr_tail
 from tests.codeg.turns import OUTPUT, Turn
 from tests.hermes.record import Seen
 
 IN_FLIGHT_S = 0.25
 """Words that are read so soon after their turn's local cancel may have been written before the
 bridge could know of it; a client cannot tell them from the next turn's, and neither can we."""
+CANCEL_EOF_S = 2.0
+"""`cancel_eof` of the bridge, and as much again for what is slow on the way to it."""
 FINDINGS_MAX = 10
 LEAKS = "updates of cancelled turns, sent by the agent after its own `cancelled`"
 TOLD = "prompts cancelled just before the row was closed, and told of"
@@ -70,6 +75,9 @@ class Talk:
     plans: list[Plan] = field(factory=list)
     _settled: int = 0
     """Turns up to this one belong to a process that was closed."""
+    _closed_s: float = -inf
+    """When the last of these was closed."""
+    _told: set[int] = field(factory=set)
 
     async def hold(self, turns: int, progress: Callable[[], None] = lambda: None) -> None:
         """Open the row and have this many turns on it; stops early at a death."""
@@ -101,24 +109,33 @@ class Talk:
             if not await self.codeg.probe():
                 self._find(f"a settings probe died: {self.codeg.complaints[-1]}")
         elif draw < habits.idle_cancels + habits.probes + habits.reopens:
-            self.counts["reopened rows"] += 1
-            await self._settle()
-            await self.codeg.reopen()
-            self._settled = len(self.codeg.turns)
+            await self.reopen()
 
-    async def _turn(self) -> None:
+    async def reopen(self) -> None:
+        """Close the row and come back to it, once every prompt is answered."""
+        self.counts["reopened rows"] += 1
+        await self._settle()
+        self._closed_s = trio.current_time()
+        await self.codeg.reopen()
+        self._settled = len(self.codeg.turns)
+
+    def ask(self) -> tuple[Turn, Plan]:
+        """Send the next prompt."""
         plan = self.make(self.rng, len(self.codeg.turns))
         self.plans.append(plan)
         self.counts[f"kind {plan.kind}"] += 1
         if any(not turn.answers for turn in self.codeg.turns[self._settled :]):
             self.counts["sent with a cancelled one unanswered"] += 1
-        turn = self.codeg.prompt(plan.text)
+        return self.codeg.prompt(plan.text), plan
+
+    async def _turn(self) -> None:
+        turn, plan = self.ask()
         if self.rng.random() < self.habits.cancels:
             await self._stop_soon(turn)
         elif not await self.codeg.ended(turn, self.habits.turn_s):
             self._find(f"{self._name(turn)} is stuck after {self.habits.turn_s} s")
             self.codeg.cancel()
-        self._judge(turn, plan)
+        self.judge(turn, plan)
 
     async def _stop_soon(self, turn: Turn) -> None:
         """Cancel at a random moment; the end may be faster."""
@@ -143,19 +160,15 @@ class Talk:
 
     # --- the judge ---
 
-    def _judge(self, turn: Turn, plan: Plan) -> None:
-        leaks = self.counts[LEAKS]
+    def judge(self, turn: Turn, plan: Plan) -> None:
+        """Find what must not be in a turn that has ended."""
         shown = [seen for seen in turn.shown if self._belongs(seen, turn)]
-        has_leaks = self.counts[LEAKS] > leaks
+        has_leaks = self.habits.agent_leaks and len(shown) < len(turn.shown)
         said = [seen for seen in shown if not seen.is_notice]
+        self._judge_notices(turn, [seen for seen in shown if seen.is_notice])
         foreign = {owner for seen in said for owner in owners(seen.text)} - {turn.serial}
         if foreign:
             self._find(f"{self._name(turn)} shows words of {sorted(foreign)}")
-        # The bridge tells of prompts that were cancelled just before their row was closed (R20).
-        quoted = {owner for seen in shown if seen.is_notice for owner in owners(seen.text)}
-        self.counts[TOLD] += len(quoted)
-        if not all(self.codeg.turns[owner].was_cancelled for owner in quoted):
-            self._find(f"{self._name(turn)} tells of {sorted(quoted)}, not all cancelled")
         words = bare_words("".join(seen.text for seen in said if seen.kind in OUTPUT))
         if turn.was_cancelled:
             if not plan.shows.startswith(words) and plan.is_whole:
@@ -171,6 +184,18 @@ class Talk:
             self._find(f"the row of {self._name(turn)} is stuck in progress")
         if not plan.is_shown_by(words, has_leaks=has_leaks):
             self._find(f"{self._name(turn)} shows {words}, not {plan.shows}")
+
+    def _judge_notices(self, turn: Turn, notices: list[Seen]) -> None:
+        """Once, in a row opened anew: what was cancelled unsent just before the close (R20)."""
+        for serial in [one for notice in notices for one in quoted(notice.text)]:
+            self.counts[TOLD] += 1
+            other = self.codeg.turns[serial]
+            is_of_the_close = other.was_cancelled and serial < self._settled <= turn.serial
+            is_late = self._closed_s - other.ended_s > CANCEL_EOF_S
+            was_shown = any(serial in owners(seen.text) for seen in other.shown)
+            if not is_of_the_close or is_late or was_shown or serial in self._told:
+                self._find(f"{self._name(turn)} tells of {self._name(other)}")
+            self._told.add(serial)
 
     def _belongs(self, seen: Seen, turn: Turn) -> bool:
         """Whether an update may be judged by the turn that shows it."""

@@ -16,6 +16,7 @@ from attrs import frozen
 from tests.hermes.script import Step, script
 
 WORD = re.compile(r"#(\d+)-")
+QUOTED = re.compile(r'"\w+ (\d+) @@')
 DANGEROUS = {"command": "rm -rf ./build"}
 """What real Hermes asks a permission for."""
 DEATHS_MAX = 4
@@ -53,6 +54,11 @@ class Plan:
 def owners(text: str) -> set[int]:
     """The serials of the prompts whose words are in ``text``."""
     return {int(serial) for serial in WORD.findall(text)}
+
+
+def quoted(text: str) -> list[int]:
+    """The serials of the prompts whose beginning stands in quotes in a notice of the bridge."""
+    return [int(serial) for serial in QUOTED.findall(text)]
 
 
 def bare_words(text: str) -> str:

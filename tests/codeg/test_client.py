@@ -17,7 +17,7 @@ import trio
 
 from tests.codeg.client import Codeg, Died
 from tests.codeg.conversation import Habits, Talk
-from tests.codeg.plans import GO_ON, Plan, bare_words, chats, scripted
+from tests.codeg.plans import GO_ON, Plan, bare_words, chats, quoted, scripted
 from tests.codeg.runs import through_bridge
 from tests.hermes.home import Home
 from tests.hermes.script import script
@@ -156,6 +156,8 @@ def test_plans_carry_their_serial_in_every_word() -> None:
         assert plan.shows or plan.kind == "silent"
         # A word without one could not be told from a late word of the turn before.
         assert re.fullmatch(rf"(#{plan.serial}-\d+(\.\w+)?)*", plan.shows)
+        notice = f'Not delivered when the bridge last ended: "{plan.text[:30]}…" (7).'
+        assert quoted(notice) == [plan.serial]
     assert bare_words(" a\n b ") == "ab"
 
 

@@ -38,7 +38,7 @@ class Seen:
 
     @property
     def is_notice(self) -> bool:
-        """Whether the bridge said it in its own name: a message about a prompt that waits."""
+        """Whether the bridge said it in its own name."""
         return "acpbridge" in (self.update.get("_meta") or {})
 
     @property
