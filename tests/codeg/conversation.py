@@ -16,6 +16,7 @@ from math import inf
 import trio
 from attrs import define, field, frozen
 
+from acpbridge.core.policy import Policy
 from tests.codeg.client import Codeg, Died
 from tests.codeg.plans import Make, Plan, bare_words, owners, quoted, stderr_tail
 from tests.codeg.turns import OUTPUT, Turn
@@ -24,8 +25,8 @@ from tests.hermes.record import Seen
 IN_FLIGHT_S = 0.25
 """Words that are read so soon after their turn's local cancel may have been written before the
 bridge could know of it; a client cannot tell them from the next turn's, and neither can we."""
-CANCEL_EOF_S = 2.0
-"""`cancel_eof` of the bridge, and as much again for what is slow on the way to it."""
+CANCEL_EOF_S = 2 * Policy().cancel_eof_s
+"""The bridge's own, and as much again for what is slow on the way to it."""
 FINDINGS_MAX = 10
 LEAKS = "updates of cancelled turns, sent by the agent after its own `cancelled`"
 TOLD = "prompts cancelled just before the row was closed, and told of"
@@ -78,6 +79,7 @@ class Talk:
     _closed_s: float = -inf
     """When the last of these was closed."""
     _told: set[int] = field(factory=set)
+    """Serials of the prompts that a notice has quoted."""
 
     async def hold(self, turns: int, progress: Callable[[], None] = lambda: None) -> None:
         """Open the row and have this many turns on it; stops early at a death."""

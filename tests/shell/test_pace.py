@@ -147,7 +147,7 @@ async def test_one_that_reads_steadily_does_not_stall_although_it_has_never_read
         daemon.send(1, PIECE_BYTES)
         sent += 1
         await daemon.waited_s()
-        assert reader.outbox.waiting_bytes or sent < 5, "it never has read all"
+        assert sent < 5 or reader.outbox.waiting_bytes >= HIGH_BYTES - PIECE_BYTES
     nursery.cancel_scope.cancel()
 
     assert sent == sent_max
