@@ -189,7 +189,7 @@ class Database:
                 for suffix in SUFFIXES:
                     with suppress(FileNotFoundError):
                         _beside(source, suffix).rename(_beside(target, suffix))
-                _forget_oldest(self.state_dir)
+                _forget_oldest(self.state_dir, target)
                 _sync_directory(self.state_dir)
         except OSError as error:
             raise fault_of_os(error, self.path) from error
@@ -280,10 +280,11 @@ def _free_name(folder: Path, name: str) -> Path:
     return path
 
 
-def _forget_oldest(folder: Path) -> None:
+def _forget_oldest(folder: Path, newest: Path) -> None:
+    """Leave `DAMAGED_FILES_MAX`. One that came from a backup may be old by its time of writing."""
     found = sorted(
         (path for path in folder.glob("journal.damaged-*") if not path.name.endswith(SUFFIXES[1:])),
-        key=lambda path: path.stat().st_mtime_ns,
+        key=lambda path: (path == newest, path.stat().st_mtime_ns),
     )
     for path in found[:-DAMAGED_FILES_MAX]:
         for suffix in SUFFIXES:

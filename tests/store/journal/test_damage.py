@@ -212,6 +212,18 @@ def test_damaged_files_are_bounded(journal: Journal, tmp_path: Path) -> None:
     assert rounds == len(journal.take_news())
 
 
+def test_the_last_one_set_aside_is_kept_however_old(journal: Journal, tmp_path: Path) -> None:
+    """A journal that somebody put back from a backup is older than the damaged ones beside it."""
+    rounds = DAMAGED_FILES_MAX + 1
+    for number in range(1, rounds + 1):
+        go(journal, number, "accepted")
+        os.utime(journal.path, (0, number % rounds))
+        journal._database._set_aside(number, "again")
+    told = [tmp_path / news.path for news in journal.take_news()]
+
+    assert [False, True, True, True, True] == [path.exists() for path in told]
+
+
 def test_a_number_that_was_lost_is_found_again(tmp_path: Path) -> None:
     """Somebody removed journal.lock: the newest journal counts, and no name is used twice."""
     journal = open_journal(tmp_path)
