@@ -70,6 +70,7 @@ async def test_two_bridges_on_one_state_directory(nursery: trio.Nursery, tmp_pat
         await one.prompt(session, script("working", ["say", "C"], ["gate", "never"]))
         await one.prompt(session, script("waiting", ["say", "D"]))
         await until(one, "waiting", "accepted")
+        await until(one, "working", "started")
 
         params = {"sessionId": session, "cwd": str(home.work), "mcpServers": []}
         assert "result" in await other.request("session/load", params)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 SCRIPTED = (sys.executable, str(Path(__file__).parent / "agents" / "scripted.py"))
 BOUND_S = 30.0
@@ -127,6 +127,20 @@ class BridgeProcess:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
+
+
+QUICKEST_OF = 5
+
+
+async def quickest_s(enough_s: float, measure: Callable[[], Awaitable[float]]) -> float:
+    """The least of some measurements, of which the last is the first that is short enough.
+
+    A promise in seconds is one of the program; a machine with no processor free breaks it.
+    """
+    found_s = [await measure()]
+    while found_s[-1] >= enough_s and len(found_s) < QUICKEST_OF:
+        found_s.append(await measure())
+    return min(found_s)
 
 
 @asynccontextmanager

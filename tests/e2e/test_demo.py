@@ -26,7 +26,7 @@ pytestmark = pytest.mark.process
 DEMO = (sys.executable, "-m", "acpbridge", "demo")
 SECOND = str(Path(__file__).parent / "agents" / "second.py")
 BUSY = ("--", sys.executable, SECOND, "busy")
-"""An agent that is shown in 3 s."""
+"""An agent that is shown in 4 s."""
 BOUND_S = TOTAL_S + 10.0
 START_S = 5.0
 """The demo counts its 20 s itself; an interpreter's start and end on a busy machine come on top."""

@@ -12,6 +12,7 @@ import pytest
 from acpbridge.store.tape_reader import read_tape
 from tests.e2e.bridge import SCRIPTED, bridge
 from tests.e2e.tape_client import ACPBRIDGE, BOUND_S, play, started
+from tests.shell.processes import SLACK_S
 from tests.store.taped import (
     FIXTURES,
     HEADER,
@@ -84,7 +85,7 @@ async def test_recorded_speed_and_a_multiple_of_it() -> None:
         agent, _ = await play((*REPLAY, "--speed", str(speed), str(tape)), tape)
         took_s = agent.at_s[-1] - agent.at_s[4]
 
-        assert recorded_s / speed * 0.9 < took_s < recorded_s / speed + 2.0
+        assert recorded_s / speed * 0.9 < took_s < recorded_s / speed + SLACK_S
 
 
 async def test_a_swallowed_prompt_is_cured_by_the_bridge() -> None:

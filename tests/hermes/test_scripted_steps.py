@@ -115,7 +115,8 @@ async def test_end_of_stdin_while_a_turn_runs(
 ) -> None:
     peer = await open_scripted(mode)
     session = await peer.new_session()
-    await peer.prompt(session, script("p", ["say", "x"], ["sleep", 0.2], ["say", "y"]))
+    rest_s = 0.2 if lingers else 60.0
+    await peer.prompt(session, script("p", ["say", "x"], ["sleep", rest_s], ["say", "y"]))
     await peer.wait_text("x")
     await peer.close_stdin()
 

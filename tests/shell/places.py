@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,13 @@ def make(path: Path, what: str) -> None:
 
 def remove(path: Path) -> None:
     path.unlink()
+
+
+def reachable(mode: int) -> Path:
+    """A new folder that other users can reach, which a test's own is not; remove it."""
+    folder = Path(tempfile.mkdtemp(prefix="acpbridge-", dir="/tmp"))
+    folder.chmod(mode)
+    return folder
 
 
 def widen(path: Path) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import trio
 
+SLACK_S = 5.0
+"""What a busy machine may add to a time that a test bounds from above."""
+
 
 def is_alive(pid: int) -> bool:
     """Whether a process runs; a zombie that its new parent has not reaped does not."""
@@ -16,8 +19,8 @@ def is_alive(pid: int) -> bool:
         return False
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        # Gone in between, or a system without /proc, where kill has the last word.
+    except (FileNotFoundError, ProcessLookupError):
+        # Gone before it could be read, or a system without /proc, where kill has the last word.
         return not Path("/proc/self").exists()
     return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
 

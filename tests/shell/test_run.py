@@ -28,6 +28,7 @@ from acpbridge.shell.notes import Notes, Sink
 from acpbridge.shell.run import Front
 from acpbridge.shell.surroundings import Surroundings
 from tests.shell import passthrough
+from tests.shell.processes import SLACK_S
 from tests.shell.streams import RecordingStream
 
 if TYPE_CHECKING:
@@ -167,15 +168,18 @@ async def test_an_agent_that_ignores_everything_ends_within_the_bound(
     await run.ended.wait()
 
     assert run.code == 0
-    assert 0.3 < trio.current_time() - begin_s < 1.5
+    assert 0.3 < trio.current_time() - begin_s < 0.4 + SLACK_S
 
 
-@pytest.mark.parametrize(("second", "is_killed"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+@pytest.mark.parametrize(
+    ("second", "agent_eof_s", "is_killed"),
+    [(signal.SIGINT, 10.0, True), (signal.SIGTERM, 2.0, False)],
+)
 async def test_the_same_signal_again_kills_at_once(
-    second: signal.Signals, is_killed: bool, nursery: trio.Nursery
+    second: signal.Signals, agent_eof_s: float, is_killed: bool, nursery: trio.Nursery
 ) -> None:
     """Somebody at a keyboard does not wait six seconds; two kinds at once are no impatience."""
-    run = Run(*STUBBORN, limits=evolve(LIMITS, agent_eof_s=2.0, agent_term_s=0.0))
+    run = Run(*STUBBORN, limits=evolve(LIMITS, agent_eof_s=agent_eof_s, agent_term_s=0.0))
     nursery.start_soon(run.serve)
     await run.until(AgentGarbled)
     begin_s = trio.current_time()
@@ -184,7 +188,7 @@ async def test_the_same_signal_again_kills_at_once(
     os.kill(os.getpid(), second)
     await run.ended.wait()
 
-    assert is_killed is (trio.current_time() - begin_s < 1.9)
+    assert is_killed is (trio.current_time() - begin_s < agent_eof_s - 0.1)
 
 
 def scripted(answer: Callable[[Event], Sequence[Effect]]) -> Core[None]:
@@ -238,7 +242,7 @@ async def test_a_client_that_does_not_read_holds_the_end_up_by_the_flush_only(
     begin_s = trio.current_time()
     await run.serve(stdout=stream)
 
-    assert 0.2 <= trio.current_time() - begin_s < 1.2
+    assert 0.2 <= trio.current_time() - begin_s < 0.2 + SLACK_S
     assert b"l" == stream.data
 
 
@@ -260,6 +264,13 @@ class Requests(trio.abc.ReceiveStream):
         await trio.lowlevel.checkpoint()
 
 
+async def stopped(pid: int) -> None:
+    """Return once it stands: a SIGCONT before its SIGSTOP would be for nothing."""
+    status = trio.Path(f"/proc/{pid}/stat")
+    while (await status.read_text()).rsplit(")", 1)[1].split()[0] != "T":
+        pass
+
+
 async def test_a_backlog_toward_the_agent_holds_the_client_back(nursery: trio.Nursery) -> None:
     """An agent that does not read bounds what we take; when it reads again, nothing is lost."""
     count = 5000
@@ -273,6 +284,8 @@ async def test_a_backlog_toward_the_agent_holds_the_client_back(nursery: trio.Nu
     await trio.testing.wait_all_tasks_blocked(0.05)
     held_bytes = requests.taken * len(REQUEST)
     assert 10_000 < held_bytes < 150_000
+    with trio.fail_after(BOUND_S):
+        await stopped(pid)
     os.kill(pid, signal.SIGCONT)
     lines = await run.read_lines(count)
 

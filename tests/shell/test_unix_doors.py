@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from acpbridge.shell.unix import (
     listen,
     peer_uid,
 )
-from tests.shell.places import NOBODY, listener, make, mode, names, path, remove, widen
+from tests.shell.places import NOBODY, listener, make, mode, names, path, reachable, widen
 
 __all__ = ["listener", "path"]
 
@@ -199,7 +200,8 @@ with socket.socket(socket.AF_UNIX) as listener:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 async def test_nobody_talks_to_another_user_s_socket() -> None:
     """It would get every prompt of who attaches, where no daemon has the path."""
-    theirs = Path(f"/tmp/acpbridge-{os.getpid()}.sock")  # noqa: S108 - anybody can listen there
+    folder = reachable(0o777)
+    theirs = folder / "s.sock"
     argv = [sys.executable, "-c", LISTEN, str(theirs), str(NOBODY)]
     pipe = subprocess.PIPE
     try:
@@ -213,7 +215,7 @@ async def test_nobody_talks_to_another_user_s_socket() -> None:
                 with pytest.raises(DaemonFault, match="another user"):
                     await dial(theirs)
     finally:
-        remove(theirs)
+        shutil.rmtree(folder)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make files of somebody else")

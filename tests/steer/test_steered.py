@@ -232,6 +232,7 @@ async def test_a_steer_of_the_clients_own_passes(open_agent: Open, model: SteerM
 async def test_steers_at_the_turns_edge(open_agent: Open, model: SteerModel) -> None:
     """None lost, none twice, each answer true; `python -m tests.steer` runs 200 of them."""
     peer = await open_agent("bridged", "--midturn", "auto")
-    report = await run_edge(peer, model, EDGE_STEERS, seed=1, through_bridge=True)
+    # Three of this seed's offsets are far behind the turn's end as it was measured, six before it.
+    report = await run_edge(peer, model, EDGE_STEERS, seed=36, through_bridge=True)
 
     assert report.faults == []

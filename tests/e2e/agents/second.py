@@ -23,7 +23,8 @@ import sys
 from collections import deque
 from typing import Any
 
-CHUNK_S = 0.02
+CHUNK_S = 0.05
+"""Ten of them are a first turn, into which the second prompt has to come."""
 MODE = sys.argv[1]
 
 
