@@ -15,7 +15,7 @@ from tests.hermes.signals import Signal
 
 pytestmark = pytest.mark.hermes
 
-TRIES = 5
+TRIES_MAX = 20
 FAKE_MAX_S = 0.020
 
 
@@ -30,7 +30,7 @@ async def test_mid_turn_prompt_gets_a_fake_completion(
     session = await peer.new_session()
     waits_s: list[float] = []
     expected: list[str] = []
-    for turn in range(TRIES):
+    for turn in range(TRIES_MAX):
         gate, first, second = f"gate {turn}", f"long {turn}", f"mid {turn}"
         text = script(second, ["say", f"B{turn}"])
         long = await peer.prompt(
@@ -54,6 +54,8 @@ async def test_mid_turn_prompt_gets_a_fake_completion(
             f"says B{turn}",
             f"answers {first}: end_turn",
         ]
+        if waits_s[-1] < FAKE_MAX_S:
+            break
 
     assert min(waits_s) < FAKE_MAX_S, waits_s
     assert expected == peer.story(session)

@@ -93,7 +93,14 @@ async def test_a_prompt_into_a_running_turn_as_on_the_tape() -> None:
         await agent.has(len(tape))
         assert await agent.end() == 0
 
-    assert [kind_of(frame) for frame in tape[2:]] == [kind_of(frame) for frame in talk.frames[2:]]
+    kinds, told = ([kind_of(frame) for frame in frames] for frames in (tape[2:], talk.frames[2:]))
+    # When the second prompt came says before which chunk it was answered.
+    place = told.index("4: end_turn")
+    assert "Queued for the next" in str(talk.frames[2 + place - 1])
+    assert place < told.index("user_message_chunk")
+    for one in (kinds, told):
+        one.remove("4: end_turn")
+    assert kinds == told
     said = [frame["params"]["update"]["content"]["text"] for frame in talk.frames if is_text(frame)]
     assert "Queued for the next turn. (1 queued)" in said
     assert "Count to 3" in said
@@ -124,7 +131,7 @@ async def test_a_cancelled_turn_as_on_the_tape() -> None:
     async with started(COMMAND) as agent:
         talk = Talk(agent)
         await talk.begin()
-        await talk.prompt(3, "Count to 9")
+        await talk.prompt(3, "Count to 99")
         await talk.until('"1 "')
         await talk.send(cancel(talk.session))
         await talk.until('"id":3,')
