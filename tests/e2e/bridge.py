@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
 SCRIPTED = (sys.executable, str(Path(__file__).parent / "agents" / "scripted.py"))
 BOUND_S = 30.0
@@ -109,6 +109,13 @@ class BridgeProcess:
     async def close_stdin(self) -> None:
         await self._stdin.aclose()
 
+    async def leave_s(self) -> float:
+        """Close its stdin; the seconds until it has ended, in order."""
+        begin_s = trio.current_time()
+        await self.close_stdin()
+        assert await self.code() == 0
+        return trio.current_time() - begin_s
+
     async def code(self) -> int:
         """Its exit code, once it has ended."""
         with trio.fail_after(BOUND_S):
@@ -127,20 +134,6 @@ class BridgeProcess:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
-
-
-QUICKEST_OF = 5
-
-
-async def quickest_s(enough_s: float, measure: Callable[[], Awaitable[float]]) -> float:
-    """The least of some measurements, of which the last is the first that is short enough.
-
-    A promise in seconds is one of the program; a machine with no processor free breaks it.
-    """
-    found_s = [await measure()]
-    while found_s[-1] >= enough_s and len(found_s) < QUICKEST_OF:
-        found_s.append(await measure())
-    return min(found_s)
 
 
 @asynccontextmanager

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.bridge import BOUND_S, SCRIPTED, command, quickest_s
+from tests.e2e.bridge import BOUND_S, SCRIPTED, command
 from tests.e2e.daemon import attached, daemon, socket_of
 from tests.shell.clients import read_until
-from tests.shell.clock import passes
+from tests.shell.clock import passes, quickest_s
 from tests.shell.places import mode
 from tests.shell.processes import SLACK_S, gone, is_alive
 
@@ -89,11 +89,7 @@ async def test_w4_waiting_costs_nothing_and_the_end_of_stdin_ends_attach_within_
     async def end_s() -> float:
         async with attached(tmp_path) as client:
             await client.begin()
-            begin_s = trio.current_time()
-            await client.close_stdin()
-
-            assert await client.code() == 0
-            return trio.current_time() - begin_s
+            return await client.leave_s()
 
     async with daemon(tmp_path) as ours, attached(tmp_path) as client:
         await client.begin()

@@ -277,12 +277,13 @@ async def test_provider_that_is_silent_for_25_s(open_hermes: Open, model: ModelS
     texts = [script("one", ["say", "A0 "], ["sleep", 25], ["say", "A1"])]
     texts += [script("two", ["say", "B"])]
     first = await peer.prompt(session, texts[0])
-    start = await peer.wait_text("A0")
+    await peer.wait_text("A0")
     second = await peer.prompt(session, texts[1])
     end = await peer.wait_text("A1")
     await peer.answer(second)
 
-    assert end.at_s - start.at_s > 20, "25, but for what a busy machine was late to see"
+    # From the write of the prompt, since the first words may be seen late.
+    assert end.at_s - first.at_s > 25
     assert peer.story(session) == [
         "says A0 A1",
         "answers one: end_turn",

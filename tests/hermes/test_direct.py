@@ -15,7 +15,7 @@ from tests.hermes.signals import Signal
 
 pytestmark = pytest.mark.hermes
 
-TRIES_MAX = 20
+TRIES, TRIES_MAX = 5, 20
 FAKE_MAX_S = 0.020
 
 
@@ -54,7 +54,7 @@ async def test_mid_turn_prompt_gets_a_fake_completion(
             f"says B{turn}",
             f"answers {first}: end_turn",
         ]
-        if waits_s[-1] < FAKE_MAX_S:
+        if len(waits_s) >= TRIES and min(waits_s) < FAKE_MAX_S:
             break
 
     assert min(waits_s) < FAKE_MAX_S, waits_s
