@@ -9,8 +9,10 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.pathlib import cleanup_numbered_dir, create_cleanup_lock
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("wire", "profiles", "core", "store", "shell", "cli")
@@ -173,6 +175,26 @@ def test_the_scripts_can_be_run() -> None:
     names = {"clients", "hermes", "install", "run", "steer", "venv"}
     assert names == {path.name for path in scripts}
     assert all(os.access(ROOT / path, os.X_OK) for path in scripts)
+
+
+def test_two_suites_may_tidy_up_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one of them removes the other one locks, to remove it too; neither fails by it."""
+    rmdir = os.rmdir
+
+    def locked_before(path: Path | str, **options: Any) -> None:
+        if Path(path).name.startswith("garbage-"):
+            create_cleanup_lock(Path(path))
+        rmdir(path, **options)
+
+    older, newer = tmp_path / "pytest-1", tmp_path / "pytest-2"
+    older.mkdir()
+    newer.mkdir()
+    monkeypatch.setattr(os, "rmdir", locked_before)
+    cleanup_numbered_dir(tmp_path, "pytest-", 1, consider_lock_dead_if_created_before=0.0)
+
+    left, kept = sorted(tmp_path.iterdir())
+    assert left.name.startswith("garbage-")
+    assert kept == newer
 
 
 def test_every_runtime_dependency_has_a_ceiling() -> None:
