@@ -16,7 +16,7 @@ from tests.e2e.daemon import attached, daemon, socket_of
 from tests.shell.clients import read_until
 from tests.shell.clock import passes, quickest_s
 from tests.shell.places import mode
-from tests.shell.processes import SLACK_S, gone, is_alive
+from tests.shell.processes import SLACK_S, gone, is_alive, stat
 
 pytestmark = pytest.mark.process
 
@@ -79,8 +79,8 @@ async def test_w1_no_process_of_the_group_outlives_the_daemon(
 
 def cpu_s(pid: int) -> float:
     """What a process has used so far."""
-    words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    user, system = stat(pid)[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 async def test_w4_waiting_costs_nothing_and_the_end_of_stdin_ends_attach_within_a_second(

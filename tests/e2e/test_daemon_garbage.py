@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from tests.e2e import garbage
 from tests.e2e.bridge import BOUND_S, BridgeProcess
 from tests.e2e.daemon import attached, daemon, socket_of
 from tests.shell.clients import TEXT, TOKEN, knock, masked_frame, read_until
+from tests.shell.processes import children
 
 pytestmark = pytest.mark.process
 
@@ -125,12 +125,7 @@ async def come_and_go(folder: Path, port: int, number: int) -> None:
 
 def held(pid: int) -> tuple[int, int]:
     """(descriptors, children) of a process."""
-    children = 0
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        # A thread may end in between; its children are another one's then.
-        with suppress(OSError):
-            children += len(thread.read_text().split())
-    return len(list(Path(f"/proc/{pid}/fd").iterdir())), children
+    return len(list(Path(f"/proc/{pid}/fd").iterdir())), len(children(pid))
 
 
 async def settled(ours: BridgeProcess, client: BridgeProcess, fds: int) -> tuple[int, int]:

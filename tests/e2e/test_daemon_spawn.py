@@ -16,8 +16,9 @@ import trio
 from acpbridge.shell.spawn import LOG_BYTES_MAX, agent_digest
 from tests.e2e.bridge import BOUND_S, SCRIPTED, BridgeProcess, command
 from tests.e2e.daemon import SHORT, attached, daemon, socket_of
+from tests.hermes.processes import arguments
 from tests.shell.clock import quickest_s
-from tests.shell.processes import SLACK_S, gone, is_alive
+from tests.shell.processes import SLACK_S, gone, is_alive, stat
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -60,10 +61,7 @@ def owners() -> dict[int, list[str]]:
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except OSError:
-                continue
+            words = arguments(int(entry.name))
             if "serve" in words and "acpbridge" in words:
                 found[int(entry.name)] = words
     return found
@@ -78,8 +76,8 @@ def sockets(folder: Path) -> list[str]:
 
 
 def parent_and_session(pid: int) -> tuple[int, int]:
-    stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return int(stat[1]), int(stat[3])
+    _state, parent, _group, session = stat(pid)[:4]
+    return int(parent), int(session)
 
 
 def stdin_of(pid: int) -> Path:

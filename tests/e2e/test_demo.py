@@ -17,6 +17,7 @@ import pytest
 
 from acpbridge.shell.demo import DIRECT_S, TOTAL_S
 from tests.hermes.processes import arguments
+from tests.shell.processes import children
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -218,7 +219,7 @@ def test_it_can_be_broken_off(number: signal.Signals) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not (pids := children(process.pid)):
+    while not (pids := agents(process.pid)):
         assert process.poll() is None
     process.send_signal(number)
     _, stderr = process.communicate(timeout=BOUND_S)
@@ -227,14 +228,10 @@ def test_it_can_be_broken_off(number: signal.Signals) -> None:
     assert [] == [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-def children(pid: int) -> list[str]:
-    """The agents that it has started; trio forks in a thread, which is their parent's task."""
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            found += path.read_text().split()
+def agents(pid: int) -> list[int]:
+    """The agents that it has started."""
     # A child that has not begun its own program has its parent's words; trio's import forks too.
-    return [child for child in found if arguments(int(child))[1:] == [SECOND, "mute"]]
+    return [child for child in children(pid) if arguments(child)[1:] == [SECOND, "mute"]]
 
 
 def test_settings_of_the_person_do_not_change_the_demo() -> None:

@@ -5,12 +5,13 @@ A bridged agent is a grandchild of the test; no name is ever matched outside our
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 import trio
+
+from tests.shell.processes import gone, stat
 
 PROC = Path("/proc")
 
@@ -20,7 +21,7 @@ def descendants(root_pid: int) -> list[int]:
     children: dict[int, list[int]] = defaultdict(list)
     for entry in PROC.iterdir():
         if entry.name.isdigit():
-            children[_parent(entry)].append(int(entry.name))
+            children[_parent(int(entry.name))].append(int(entry.name))
     found: list[int] = []
     level = [root_pid]
     while level:
@@ -52,25 +53,16 @@ def find_below(root_pid: int, command: Sequence[str]) -> int | None:
 
 async def wait_gone(pid: int, within_s: float) -> None:
     """Wait until a process, which need not be a child, has ended. Raises TimeoutError."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+    with trio.move_on_after(within_s):
+        await gone(pid)
         return
-    try:
-        with trio.move_on_after(within_s):
-            await trio.lowlevel.wait_readable(descriptor)
-            return
-    finally:
-        os.close(descriptor)
     raise TimeoutError(f"process {pid} ({arguments(pid)}) still lives after {within_s} s")
 
 
-def _parent(entry: Path) -> int:
+def _parent(pid: int) -> int:
     """The parent's id; 0 for a process that is gone or only waits to be reaped."""
     try:
-        stat = (entry / "stat").read_text()
+        state, parent_pid = stat(pid)[:2]
     except OSError:
         return 0
-    # The second field is the program's name in brackets and may hold any character.
-    state, parent_pid = stat.rpartition(")")[2].split()[:2]
     return 0 if state in "ZX" else int(parent_pid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -18,11 +19,29 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        state = stat(pid)[0]
     except (FileNotFoundError, ProcessLookupError):
         # Gone before it could be read, or a system without /proc, where kill has the last word.
         return not Path("/proc/self").exists()
-    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+    return state not in "ZX"
+
+
+def stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on: state, parent, group, session and so on.
+
+    The field before them is the program's name in brackets and may hold any character. Raises
+    FileNotFoundError for a process that is gone, ProcessLookupError for one that goes meanwhile.
+    """
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def children(pid: int) -> list[int]:
+    """The processes that its threads have started; one that ends leaves its own to another."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, thread.read_text().split())
+    return found
 
 
 async def gone(pid: int) -> None:

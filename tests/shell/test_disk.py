@@ -19,7 +19,7 @@ from tests.shell.clock import passes
 from tests.store.journal.made import die
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from trio.testing import MockClock
@@ -71,10 +71,14 @@ class Rig:
         count = len(self.events) + 1
         for effect in effects:
             self.disk.take(effect)
-        with trio.fail_after(5_000):
-            while len(self.events) < count:
-                await self.came.park()
+        await self.until(lambda: len(self.events) >= count)
         return self.events[-1]
+
+    async def until(self, true: Callable[[], object]) -> None:
+        """Return once it is true of the events; the disk's thread has no part in the clock."""
+        with trio.fail_after(5_000):
+            while not true():
+                await self.came.park()
 
     @classmethod
     async def lived(cls, state_dir: Path, nonce: str, *asked: Sequence[DiskEffect]) -> Rig:
@@ -97,6 +101,10 @@ class Rig:
         found = self.disk._journaling._journal
         assert found is not None
         return found
+
+    def recovered(self) -> list[Recovered]:
+        """What was found of former lives, where anything was."""
+        return [one for one in self.events if isinstance(one, Recovered) and one.kept]
 
     def states(self) -> list[str]:
         """The states of all prompts, as another process reads them."""
@@ -283,11 +291,9 @@ async def test_a_session_of_a_live_bridge_is_looked_at_until_its_lock_falls(
     assert found.pid
     assert not found.kept
     live.kill()
-    with trio.fail_after(5_000):
-        while not (told := [one for one in rig.events if isinstance(one, Recovered) and one.kept]):
-            await rig.came.park()
+    await rig.until(rig.recovered)
 
-    assert [["unknown"]] == [[kept.state for kept in one.kept] for one in told]
+    assert [["unknown"]] == [[kept.state for kept in one.kept] for one in rig.recovered()]
 
 
 async def test_at_its_start_a_run_takes_over_what_any_session_of_a_dead_one_left(

@@ -112,9 +112,7 @@ async def test_a_session_that_could_not_be_looked_up_is_looked_up_when_the_disk_
     fcntl.flock(held, fcntl.LOCK_EX)
     assert Recovered("s") == await rig.ask(Recover("s"))
     os.close(held)
-    with trio.fail_after(5_000):
-        while not any(isinstance(one, Recovered) and one.kept for one in rig.events):
-            await rig.came.park()
+    await rig.until(rig.recovered)
     await passes(1)
 
     assert rig.told().count("journal_works_again") == 1

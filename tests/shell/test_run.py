@@ -29,6 +29,7 @@ from acpbridge.shell.run import Front
 from acpbridge.shell.surroundings import Surroundings
 from tests.shell import passthrough
 from tests.shell.clock import quickest_s
+from tests.shell.processes import stat
 from tests.shell.streams import RecordingStream
 
 if TYPE_CHECKING:
@@ -271,9 +272,8 @@ class Requests(trio.abc.ReceiveStream):
 
 async def stopped(pid: int) -> None:
     """Return once it stands: a SIGCONT before its SIGSTOP would be for nothing."""
-    status = trio.Path(f"/proc/{pid}/stat")
-    while (await status.read_text()).rsplit(")", 1)[1].split()[0] != "T":
-        pass
+    while stat(pid)[0] != "T":
+        await trio.lowlevel.checkpoint()
 
 
 async def test_a_backlog_toward_the_agent_holds_the_client_back(nursery: trio.Nursery) -> None:
