@@ -16,7 +16,7 @@ from tests.e2e.daemon import attached, daemon, socket_of
 from tests.shell.clients import read_until
 from tests.shell.clock import passes, quickest_s
 from tests.shell.places import mode
-from tests.shell.processes import SLACK_S, gone, is_alive, stat
+from tests.shell.processes import gone, is_alive, stat
 
 pytestmark = pytest.mark.process
 
@@ -71,7 +71,7 @@ async def test_w1_no_process_of_the_group_outlives_the_daemon(
             await client.said(b"\n")
             assert b"the daemon has ended" in client.stderr
             assert client.stderr.count(b"\n") == 1
-        with trio.fail_after(SLACK_S):
+        with trio.fail_after(1):
             for pid in pids:
                 await gone(pid)
     assert not socket_of(tmp_path).exists()

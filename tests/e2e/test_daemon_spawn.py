@@ -18,7 +18,7 @@ from tests.e2e.bridge import BOUND_S, SCRIPTED, BridgeProcess, command
 from tests.e2e.daemon import SHORT, attached, daemon, socket_of
 from tests.hermes.processes import arguments
 from tests.shell.clock import quickest_s
-from tests.shell.processes import SLACK_S, gone, is_alive, stat
+from tests.shell.processes import gone, is_alive, stat
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -222,7 +222,7 @@ async def test_stop_ends_it_in_order_and_waits(folder: Path) -> None:
         assert f"stopped the daemon, process {owner[0]}, which had 1 client\n" == said
         assert [] == owners_of(folder)
         assert await client.code() == 5
-    with trio.fail_after(SLACK_S):
+    with trio.fail_after(1):
         for pid in pids:
             if pid != os.getpid():
                 await gone(pid)

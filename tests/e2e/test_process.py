@@ -16,7 +16,7 @@ import trio
 
 from tests.e2e.bridge import BOUND_S, SCRIPTED, BridgeProcess, bridge
 from tests.shell.clock import quickest_s
-from tests.shell.processes import SLACK_S, gone, is_alive
+from tests.shell.processes import gone, is_alive
 
 pytestmark = pytest.mark.process
 
@@ -57,7 +57,7 @@ async def test_w1_no_process_of_the_group_outlives_the_bridge(end: str) -> None:
             assert len(pids) == 3
             assert all(map(is_alive, pids))
             took_s = await ended_s(ours, end)
-            with trio.fail_after(SLACK_S):
+            with trio.fail_after(1):
                 for pid in pids:
                     await gone(pid)
             return took_s

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import trio
 
-SLACK_S = 5.0
-"""What a busy machine may add to a time that a test bounds from above."""
-
 
 def is_alive(pid: int) -> bool:
     """Whether a process runs; a zombie that its new parent has not reaped does not."""

@@ -7,7 +7,6 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from acpbridge.shell.outbox import Outbox
-from tests.shell.processes import SLACK_S
 from tests.shell.streams import RecordingStream
 
 HIGH_BYTES = 100
@@ -49,7 +48,7 @@ async def test_room_ends_one_byte_below_the_high_mark(
     outbox: Outbox, nursery: trio.Nursery
 ) -> None:
     outbox.put(b"x" * (HIGH_BYTES - 2))
-    with trio.fail_after(SLACK_S):
+    with trio.fail_after(1):
         await outbox.room()
     outbox.put(b"")
     with trio.CancelScope() as scope:

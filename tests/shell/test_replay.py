@@ -16,7 +16,6 @@ from acpbridge.shell.notes import Sink
 from acpbridge.shell.replay import Replay
 from acpbridge.store.playback import Player
 from tests.shell.clock import passes
-from tests.shell.processes import SLACK_S
 from tests.shell.streams import RecordingStream
 from tests.store.taped import Row, chunk, done, line, prompt, recording
 
@@ -89,7 +88,7 @@ async def test_the_end_of_stdin_is_the_end(tmp_path: Path) -> None:
     async with played(tmp_path, slow) as ours:
         await ours.to_us.send_all(line(prompt(1, "a")))
         await ours.to_us.aclose()
-        with trio.fail_after(SLACK_S):
+        with trio.fail_after(1.5):
             await ours.has_ended.wait()
 
         assert ours.came() == [line(chunk("x")), line(done(1))]
