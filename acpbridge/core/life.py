@@ -137,14 +137,16 @@ def exited(bridge: Bridge, run: int, reason: str, *, was_started: bool) -> None:
     asked_for = bridge.agent_state is AgentState.STOPPING
     open_work = _has_open_work(bridge)
     bridge.agent_state = AgentState.DEAD
-    bridge.note("agent_exited", "info" if asked_for else "error", reason=reason, run=run)
+    level = "info" if asked_for and was_started else "error"
+    bridge.note("agent_exited", level, reason=reason, run=run)
     for session in list(bridge.sessions.values()):
         _end_at_agent(bridge, session, reason)
     fail_pending(bridge, reason)
     bridge.requests.clear()
     for session in list(bridge.sessions.values()):
         bridge.fire(session, Trigger.GONE)
-    by_itself = (open_work or not was_started) and not asked_for
+    # Where it never started there was nothing to ask: a client that left meanwhile ended no agent.
+    by_itself = not was_started or (open_work and not asked_for)
     if bridge.closing:
         ending.fail_waiting(bridge, f"The bridge is ending ({bridge.closing})")
         ending.finish(bridge, ending.EXIT_AGENT if by_itself else ending.EXIT_STOPPED)

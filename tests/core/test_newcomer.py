@@ -6,6 +6,7 @@ import pytest
 
 from acpbridge.core import present
 from acpbridge.core.events import AgentExited
+from acpbridge.core.model import AgentState
 from acpbridge.wire.frame import RpcId
 from tests.core import reach
 from tests.core.reach import kinds, texts
@@ -67,11 +68,12 @@ def test_only_the_first_usage_behind_an_opening_is_the_openings_own(usages: int)
 def test_an_agent_that_cannot_start_is_a_failure_whoever_listens() -> None:
     """Exit code 3: also where the client has closed its end at once."""
     talk = Talk("generic")
+    talk.bridge.agent_state = AgentState.STARTING
     talk.leave()
-    talk.bridge.agent_state = type(talk.bridge.agent_state).STARTING
     talk.feed(AgentExited(1, "cannot be started", started=False))
 
     assert 3 == talk.exit_code
+    assert ["error"] == [one.level for one in talk.notes if one.name == "agent_exited"]
 
 
 def test_an_answer_that_comes_twice_leaves_once() -> None:

@@ -138,6 +138,16 @@ async def test_an_agent_that_cannot_start_is_told_in_one_line(
     assert [] == ours.frames
 
 
+async def test_an_agent_that_cannot_start_is_told_where_the_client_left_at_once() -> None:
+    """As a newcomer or a script tries a command: with nothing on stdin."""
+    async with bridge("no-such-agent") as ours:
+        await ours.close_stdin()
+        stderr = await ours.said(b"install it")
+        assert await ours.code() == 3
+
+    assert b"acpbridge error agent_exited" in stderr
+
+
 async def test_an_agent_that_ends_with_work_open_is_answered_for_and_exits_3() -> None:
     async with bridge(*SCRIPTED, options=("--no-restart",)) as ours:
         await ours.begin()
